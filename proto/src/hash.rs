@@ -1,0 +1,35 @@
+//! Key hashing: one Murmur3 hash for each key, split into two independent halves (client-behavior §2,
+//! key-shared §2).
+
+/// The raw (unmasked) 32-bit Murmur3 hash, seed 0, of a key's UTF-8 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyHash(pub u32);
+
+impl KeyHash {
+    /// Hashes a key.
+    pub fn of(key: &str) -> Self {
+        Self::of_bytes(key.as_bytes())
+    }
+
+    /// Hashes a key given as bytes (ordering keys and base64-encoded keys are bytes).
+    pub fn of_bytes(mut key: &[u8]) -> Self {
+        // Reading from a slice cannot fail.
+        KeyHash(murmur3::murmur3_32(&mut key, 0).unwrap_or_default())
+    }
+
+    /// The high half: the key's place on the segment ring, `0x0000..=0xFFFF`.
+    pub fn segment(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// The low half: the key's entry-bucket hash, `0x0000..=0xFFFF`.
+    pub fn bucket(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// The classic routing over `n` partitions or legacy segments: the hash without its sign bit, modulo `n`. The
+    /// result is in `0..n`; 0 when `n` is 0.
+    pub fn legacy(self, n: u32) -> u32 {
+        (self.0 & 0x7FFF_FFFF).checked_rem(n).unwrap_or(0)
+    }
+}

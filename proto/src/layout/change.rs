@@ -1,0 +1,114 @@
+//! The changes of a layout, as Pulsar 5.0.1 makes them: each gives the next layout, one epoch later.
+
+use thiserror::Error;
+
+use super::{BucketSplits, HashRange, Layout, MAX_BUCKETS, Segment, SegmentState};
+
+/// Why a layout cannot change in this way.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ChangeError {
+    /// The layout has no such segment.
+    #[error("segment {0} does not exist")]
+    Unknown(u64),
+    /// The segment is sealed.
+    #[error("segment {0} is not active")]
+    NotActive(u64),
+    /// The segment owns a single hash.
+    #[error("segment {0} owns a single hash and cannot be split")]
+    TooNarrow(u64),
+    /// The ranges of two segments do not touch, or they are one segment.
+    #[error("segments {0} and {1} are not adjacent")]
+    NotAdjacent(u64, u64),
+    /// The segment already has these buckets.
+    #[error("segment {0} already has these entry buckets")]
+    SameBuckets(u64),
+    /// The bucket count is out of range.
+    #[error("bucket count {0} is not in 1..=1024")]
+    BucketCount(u64),
+    /// A segment is still needed: it is active.
+    #[error("segment {0} is active and cannot be pruned")]
+    Active(u64),
+    /// The topic has used up its ids.
+    #[error("no segment id is left")]
+    NoId,
+}
+
+impl Layout {
+    /// Splits an active segment at the middle of its range; the children get the next two ids, the lower half
+    /// first, and half of its entry buckets each, at least one.
+    pub fn split(&self, id: u64, now_ms: u64) -> Result<Layout, ChangeError> {
+        let parent = self.active_segment(id)?;
+        let (low, high) = parent.range.halves().ok_or(ChangeError::TooNarrow(id))?;
+        let buckets = BucketSplits::equal(parent.buckets.count() / 2);
+        self.replace(&[id], &[(low, buckets.clone()), (high, buckets)], now_ms)
+    }
+
+    /// Merges two adjacent active segments, in either order; the child gets the next id and the sum of their
+    /// entry buckets, at most [`MAX_BUCKETS`].
+    pub fn merge(&self, a: u64, b: u64, now_ms: u64) -> Result<Layout, ChangeError> {
+        let (first, second) = (self.active_segment(a)?, self.active_segment(b)?);
+        let range = first.range.join(second.range).ok_or(ChangeError::NotAdjacent(a, b))?;
+        let buckets = BucketSplits::equal(first.buckets.count() + second.buckets.count());
+        self.replace(&[a, b], &[(range, buckets)], now_ms)
+    }
+
+    /// Rolls an active segment over to a successor of the same range with `count` entry buckets of equal width
+    /// (key-shared §5).
+    pub fn rebucket(&self, id: u64, count: u64, now_ms: u64) -> Result<Layout, ChangeError> {
+        let segment = self.active_segment(id)?;
+        let n = u32::try_from(count).ok().filter(|n| (1..=MAX_BUCKETS).contains(n));
+        let buckets = BucketSplits::equal(n.ok_or(ChangeError::BucketCount(count))?);
+        if buckets == segment.buckets {
+            return Err(ChangeError::SameBuckets(id));
+        }
+        self.replace(&[id], &[(segment.range, buckets)], now_ms)
+    }
+
+    /// Takes a sealed segment out, and its id out of its children's parents and its parents' children.
+    pub fn prune(&self, id: u64) -> Result<Layout, ChangeError> {
+        if self.segment(id).ok_or(ChangeError::Unknown(id))?.is_active() {
+            return Err(ChangeError::Active(id));
+        }
+        let mut next = self.clone();
+        next.epoch += 1;
+        next.segments.remove(&id);
+        for segment in next.segments.values_mut() {
+            segment.parents.retain(|p| *p != id);
+            segment.children.retain(|c| *c != id);
+        }
+        Ok(next)
+    }
+
+    fn active_segment(&self, id: u64) -> Result<&Segment, ChangeError> {
+        let segment = self.segment(id).ok_or(ChangeError::Unknown(id))?;
+        if segment.is_active() { Ok(segment) } else { Err(ChangeError::NotActive(id)) }
+    }
+
+    /// Seals `parents` and puts active successors in their place.
+    fn replace(
+        &self,
+        parents: &[u64],
+        successors: &[(HashRange, BucketSplits)],
+        now_ms: u64,
+    ) -> Result<Layout, ChangeError> {
+        let mut next = self.clone();
+        next.epoch += 1;
+        let mut children = Vec::new();
+        for (range, buckets) in successors {
+            let id = next.next_segment_id;
+            next.next_segment_id = id.checked_add(1).ok_or(ChangeError::NoId)?;
+            let mut child = Segment::new(id, *range, next.epoch, now_ms, buckets.clone());
+            child.parents = parents.to_vec();
+            next.segments.insert(id, child);
+            children.push(id);
+        }
+        for id in parents {
+            let parent = next.segments.get_mut(id).ok_or(ChangeError::Unknown(*id))?;
+            parent.state = SegmentState::Sealed;
+            parent.sealed_at_epoch = Some(next.epoch);
+            parent.sealed_at_ms = Some(now_ms);
+            parent.children.clone_from(&children);
+        }
+        Ok(next)
+    }
+}
