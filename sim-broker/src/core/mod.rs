@@ -8,10 +8,23 @@
 //! | [`ids`] | identities of brokers, connections, producers and consumers |
 //! | [`effects`] | what a call wants to happen outside |
 //! | [`topic`] | one stored topic: its messages, producers, subscriptions and schemas |
+//! | [`cluster`] | brokers, connections, scalable topics: everything around stored topics |
+//! | [`config`] | how a cluster is set up |
+//! | [`profile`] | which broker a cluster plays, as data |
+//! | [`fault`] | what goes wrong on purpose, as data |
+//! | [`journal`] | the record of everything that happened |
 
+pub mod cluster;
+pub mod config;
 pub mod effects;
+pub mod fault;
 pub mod ids;
+pub mod journal;
+pub mod profile;
 pub mod topic;
 
+pub use cluster::{Cluster, Output};
+pub use config::{ClusterConfig, JournalConfig};
 pub use effects::{Effect, Effects};
 pub use ids::{BrokerId, ConnId, ConsumerKey, Millis, ProducerKey};
+pub use profile::Profile;

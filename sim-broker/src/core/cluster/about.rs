@@ -1,0 +1,257 @@
+//! What a frame is about, and which error answers it: tables over the commands.
+
+use stc_proto::{
+    Command,
+    pulsar::{command_lookup_topic_response, command_partitioned_topic_metadata_response, *},
+};
+
+use super::conn::Conn;
+
+/// What a frame is about, as far as it and its connection tell.
+#[derive(Debug, Default)]
+pub(super) struct About {
+    pub(super) topic: Option<String>,
+    pub(super) producer: Option<u64>,
+    pub(super) consumer: Option<u64>,
+}
+
+/// What a frame on this connection is about.
+pub(super) fn subject(command: &Command, conn: &Conn) -> About {
+    use Command as C;
+    let producer = match command {
+        C::Producer(c) => Some(c.producer_id),
+        C::Send(c) => Some(c.producer_id),
+        C::SendReceipt(c) => Some(c.producer_id),
+        C::SendError(c) => Some(c.producer_id),
+        C::CloseProducer(c) => Some(c.producer_id),
+        _ => None,
+    };
+    let consumer = match command {
+        C::Subscribe(c) => Some(c.consumer_id),
+        C::Message(c) => Some(c.consumer_id),
+        C::Ack(c) => Some(c.consumer_id),
+        C::AckResponse(c) => Some(c.consumer_id),
+        C::Flow(c) => Some(c.consumer_id),
+        C::Unsubscribe(c) => Some(c.consumer_id),
+        C::CloseConsumer(c) => Some(c.consumer_id),
+        C::RedeliverUnacknowledgedMessages(c) => Some(c.consumer_id),
+        C::ConsumerStats(c) => Some(c.consumer_id),
+        C::ReachedEndOfTopic(c) => Some(c.consumer_id),
+        C::Seek(c) => Some(c.consumer_id),
+        C::GetLastMessageId(c) => Some(c.consumer_id),
+        C::ActiveConsumerChange(c) => Some(c.consumer_id),
+        _ => None,
+    };
+    let topic = match command {
+        C::Producer(c) => Some(c.topic.clone()),
+        C::Subscribe(c) => Some(c.topic.clone()),
+        C::Lookup(c) => Some(c.topic.clone()),
+        C::PartitionedMetadata(c) => Some(c.topic.clone()),
+        C::GetSchema(c) => Some(c.topic.clone()),
+        C::GetOrCreateSchema(c) => Some(c.topic.clone()),
+        C::ScalableTopicLookup(c) => Some(c.topic.clone()),
+        C::ScalableTopicSubscribe(c) => Some(c.topic.clone()),
+        C::ScalableTopicUpdate(c) => {
+            c.resolved_topic_name.clone().or_else(|| Some(conn.watches.get(&c.session_id)?.to_string()))
+        }
+        C::ScalableTopicClose(c) => conn.watches.get(&c.session_id).map(ToString::to_string),
+        _ => None,
+    };
+    let topic = topic
+        .or_else(|| {
+            let id = producer?;
+            conn.producers.get(&id).or_else(|| conn.closed_producers.get(&id)).map(ToString::to_string)
+        })
+        .or_else(|| conn.consumers.get(&consumer?).map(ToString::to_string))
+        .or_else(|| conn.requests.get(&request_id(command)?).cloned());
+    About { topic, producer, consumer }
+}
+
+/// The request id that pairs a command with its answer.
+pub(super) fn request_id(command: &Command) -> Option<u64> {
+    use Command as C;
+    Some(match command {
+        C::Subscribe(c) => c.request_id,
+        C::Producer(c) => c.request_id,
+        C::Unsubscribe(c) => c.request_id,
+        C::Success(c) => c.request_id,
+        C::Error(c) => c.request_id,
+        C::CloseProducer(c) => c.request_id,
+        C::CloseConsumer(c) => c.request_id,
+        // A producer that waits for its turn is answered twice.
+        C::ProducerSuccess(c) if c.producer_ready() => c.request_id,
+        C::PartitionedMetadata(c) => c.request_id,
+        C::PartitionedMetadataResponse(c) => c.request_id,
+        C::Lookup(c) => c.request_id,
+        C::LookupResponse(c) => c.request_id,
+        C::ConsumerStats(c) => c.request_id,
+        C::ConsumerStatsResponse(c) => c.request_id,
+        C::Seek(c) => c.request_id,
+        C::GetLastMessageId(c) => c.request_id,
+        C::GetLastMessageIdResponse(c) => c.request_id,
+        C::GetSchema(c) => c.request_id,
+        C::GetSchemaResponse(c) => c.request_id,
+        C::GetOrCreateSchema(c) => c.request_id,
+        C::GetOrCreateSchemaResponse(c) => c.request_id,
+        C::ScalableTopicSubscribe(c) => c.request_id,
+        C::ScalableTopicSubscribeResponse(c) => c.request_id,
+        _ => return None,
+    })
+}
+
+/// The answer to a command that fails with this error; `None` for a command that has no error answer.
+pub(super) fn error_answer(command: &Command, error: ServerError, message: &str) -> Option<Command> {
+    use Command as C;
+    let code = Some(error as i32);
+    let text = Some(message.to_owned());
+    Some(match command {
+        C::Send(c) => CommandSendError {
+            producer_id: c.producer_id,
+            sequence_id: c.sequence_id,
+            error: error as i32,
+            message: message.to_owned(),
+        }
+        .into(),
+        C::Lookup(c) => CommandLookupTopicResponse {
+            request_id: c.request_id,
+            response: Some(command_lookup_topic_response::LookupType::Failed as i32),
+            error: code,
+            message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::PartitionedMetadata(c) => CommandPartitionedTopicMetadataResponse {
+            request_id: c.request_id,
+            response: Some(command_partitioned_topic_metadata_response::LookupType::Failed as i32),
+            error: code,
+            message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::ScalableTopicLookup(c) => CommandScalableTopicUpdate {
+            session_id: c.session_id,
+            error: code,
+            message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::ScalableTopicSubscribe(c) => CommandScalableTopicSubscribeResponse {
+            request_id: c.request_id,
+            error: code,
+            message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::WatchScalableTopics(c) => CommandWatchScalableTopicsUpdate {
+            watch_id: c.watch_id,
+            error: code,
+            message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::WatchTcAssignments(c) => CommandWatchTcAssignmentsUpdate {
+            watch_id: c.watch_id,
+            error: code,
+            message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::Ack(c) if c.request_id.is_some() => CommandAckResponse {
+            consumer_id: c.consumer_id,
+            request_id: c.request_id,
+            txnid_least_bits: c.txnid_least_bits,
+            txnid_most_bits: c.txnid_most_bits,
+            error: code,
+            message: text,
+        }
+        .into(),
+        C::ConsumerStats(c) => CommandConsumerStatsResponse {
+            request_id: c.request_id,
+            error_code: code,
+            error_message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::GetSchema(c) => CommandGetSchemaResponse {
+            request_id: c.request_id,
+            error_code: code,
+            error_message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::GetOrCreateSchema(c) => CommandGetOrCreateSchemaResponse {
+            request_id: c.request_id,
+            error_code: code,
+            error_message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::TcClientConnectRequest(c) => {
+            CommandTcClientConnectResponse { request_id: c.request_id, error: code, message: text }.into()
+        }
+        C::NewTxn(c) => CommandNewTxnResponse {
+            request_id: c.request_id,
+            error: code,
+            message: text,
+            ..Default::default()
+        }
+        .into(),
+        C::AddPartitionToTxn(c) => CommandAddPartitionToTxnResponse {
+            request_id: c.request_id,
+            txnid_least_bits: c.txnid_least_bits,
+            txnid_most_bits: c.txnid_most_bits,
+            error: code,
+            message: text,
+        }
+        .into(),
+        C::AddSubscriptionToTxn(c) => CommandAddSubscriptionToTxnResponse {
+            request_id: c.request_id,
+            txnid_least_bits: c.txnid_least_bits,
+            txnid_most_bits: c.txnid_most_bits,
+            error: code,
+            message: text,
+        }
+        .into(),
+        C::EndTxn(c) => CommandEndTxnResponse {
+            request_id: c.request_id,
+            txnid_least_bits: c.txnid_least_bits,
+            txnid_most_bits: c.txnid_most_bits,
+            error: code,
+            message: text,
+        }
+        .into(),
+        C::EndTxnOnPartition(c) => CommandEndTxnOnPartitionResponse {
+            request_id: c.request_id,
+            txnid_least_bits: c.txnid_least_bits,
+            txnid_most_bits: c.txnid_most_bits,
+            error: code,
+            message: text,
+        }
+        .into(),
+        C::EndTxnOnSubscription(c) => CommandEndTxnOnSubscriptionResponse {
+            request_id: c.request_id,
+            txnid_least_bits: c.txnid_least_bits,
+            txnid_most_bits: c.txnid_most_bits,
+            error: code,
+            message: text,
+        }
+        .into(),
+        C::GetTopicsOfNamespace(c) => error_for(c.request_id, error, message),
+        C::WatchTopicList(c) => error_for(c.request_id, error, message),
+        C::WatchTopicListClose(c) => error_for(c.request_id, error, message),
+        C::ScalableTopicUnsubscribe(c) => error_for(c.request_id, error, message),
+        C::Producer(_)
+        | C::Subscribe(_)
+        | C::Unsubscribe(_)
+        | C::CloseProducer(_)
+        | C::CloseConsumer(_)
+        | C::Seek(_)
+        | C::GetLastMessageId(_) => error_for(request_id(command)?, error, message),
+        _ => return None,
+    })
+}
+
+/// ERROR for a request.
+pub(super) fn error_for(request_id: u64, error: ServerError, message: &str) -> Command {
+    CommandError { request_id, error: error as i32, message: message.to_owned() }.into()
+}

@@ -1,0 +1,311 @@
+//! Admin calls on scalable topics. Names are in the `topic://` domain.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+use stc_proto::{
+    Layout, Segment, TopicName,
+    layout::{ChangeError, SegmentState},
+    name::Domain,
+    pulsar::KeyValue,
+};
+
+use super::AdminError;
+use crate::core::{
+    cluster::{Cluster, scalable::LayoutChangeError},
+    ids::{BrokerId, Millis},
+    topic::{CopyRule, TopicStats},
+};
+
+/// The most segments that a topic may begin with, so that one call cannot take all memory.
+const MAX_INITIAL_SEGMENTS: u32 = 1024;
+
+/// The property of a producer's or consumer's metadata by which clients of scalable topics show themselves.
+const MANAGED: (&str, &str) = ("__pulsar.v5.managed", "true");
+
+/// What there is of a scalable topic.
+#[derive(Debug, Clone, Copy)]
+pub struct ScalableTopic<'a> {
+    /// Its layout.
+    pub layout: &'a Layout,
+    /// Its properties.
+    pub properties: &'a BTreeMap<String, String>,
+    /// Its auto-scale policy, if one was set.
+    pub auto_scale_policy: Option<&'a Json>,
+    /// The broker of its controller, if one is elected.
+    pub controller: Option<BrokerId>,
+}
+
+/// The statistics of a scalable topic.
+#[derive(Debug, Clone)]
+pub struct ScalableStats {
+    /// The layout's epoch.
+    pub epoch: u64,
+    /// The broker of its controller, if one is elected and runs.
+    pub controller: Option<BrokerId>,
+    /// Its segments in the order of their ids.
+    pub segments: Vec<SegmentStats>,
+    /// Subscriptions over all segments, by name: messages that are not acknowledged.
+    pub backlogs: BTreeMap<String, u64>,
+}
+
+/// The statistics of a segment.
+#[derive(Debug, Clone)]
+pub struct SegmentStats {
+    /// The segment.
+    pub segment: Segment,
+    /// The name of the stored topic behind it.
+    pub name: TopicName,
+    /// The broker that serves it, if any does.
+    pub owner: Option<BrokerId>,
+    /// What is stored, and who is attached.
+    pub topic: TopicStats,
+}
+
+impl Cluster {
+    /// Makes a scalable topic. 409 when it exists, 412 when `segments` is below 1 or above 1024. A live DAG watch of
+    /// the name is pushed the new layout.
+    pub fn create_scalable_topic(
+        &mut self,
+        topic: &TopicName,
+        segments: i64,
+        properties: BTreeMap<String, String>,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        let segments = u32::try_from(segments).ok().filter(|n| *n >= 1);
+        let segments = segments.ok_or_else(|| AdminError::new(412, "numInitialSegments must be >= 1"))?;
+        if segments > MAX_INITIAL_SEGMENTS {
+            let reason = format!("numInitialSegments must be <= {MAX_INITIAL_SEGMENTS}");
+            return Err(AdminError::new(412, reason));
+        }
+        if self.scalable.contains_key(topic) {
+            return Err(AdminError::new(409, format!("Scalable topic already exists: {topic}")));
+        }
+        self.note(now, format!("create {topic} with {segments} segments"));
+        self.create_scalable_entry(topic, segments, properties, now);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// The scalable topics of a namespace that have all these properties, sorted.
+    pub fn scalable_topics(
+        &self,
+        tenant: &str,
+        namespace: &str,
+        properties: &BTreeMap<String, String>,
+    ) -> Vec<String> {
+        let name = format!("{tenant}/{namespace}");
+        self.scalable
+            .iter()
+            .filter(|(topic, _)| topic.namespace() == name)
+            .filter(|(_, s)| properties.iter().all(|(k, v)| s.properties.get(k) == Some(v)))
+            .map(|(topic, _)| topic.to_string())
+            .collect()
+    }
+
+    /// What there is of a scalable topic. 404 when there is none.
+    pub fn scalable_topic(&self, topic: &TopicName) -> Result<ScalableTopic<'_>, AdminError> {
+        let scalable = self.scalable.get(topic).ok_or_else(|| not_found(topic))?;
+        Ok(ScalableTopic {
+            layout: &scalable.layout,
+            properties: &scalable.properties,
+            auto_scale_policy: scalable.auto_scale_policy.as_ref(),
+            controller: scalable.controller,
+        })
+    }
+
+    /// Deletes a scalable topic. 404 when there is none. With `force` whoever is attached is closed; without it, the
+    /// segments in use live on for those who are attached, as 5.0.1 does. DAG watches are not told.
+    pub fn delete_scalable_topic(
+        &mut self,
+        topic: &TopicName,
+        force: bool,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        if !self.scalable.contains_key(topic) {
+            return Err(not_found(topic));
+        }
+        self.note(now, format!("delete {topic}, force={force}"));
+        for name in self.stored_names(topic) {
+            if force || self.stored.get(&name).is_some_and(|s| !s.topic.in_use()) {
+                self.delete_stored(&name);
+            }
+        }
+        self.log_layout(topic, "delete", now);
+        self.scalable.remove(topic);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Splits a segment at the middle. 404 when there is no such topic, 500 when the segment is not active or owns a
+    /// single hash, 503 while the controller or the segment is not served.
+    pub fn split_segment(&mut self, topic: &TopicName, segment: u64, now: Millis) -> Result<(), AdminError> {
+        self.note(now, format!("split {topic} {segment}"));
+        let changed = self.change_layout(topic, "split", now, |layout| layout.split(segment, now));
+        self.settle(now);
+        changed.map_err(|e| refusal(topic, e, 500))
+    }
+
+    /// Merges two adjacent segments. 404 when there is no such topic, 500 when they are not active or not adjacent,
+    /// 503 while the controller or one of them is not served.
+    pub fn merge_segments(
+        &mut self,
+        topic: &TopicName,
+        a: u64,
+        b: u64,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        self.note(now, format!("merge {topic} {a} {b}"));
+        let changed = self.change_layout(topic, "merge", now, |layout| layout.merge(a, b, now));
+        self.settle(now);
+        changed.map_err(|e| refusal(topic, e, 500))
+    }
+
+    /// Rolls a segment over to one with another number of entry buckets. 404 when there is no such topic, 412 when
+    /// the segment is not active, when it has these buckets, or when the count is missing or not in 1..=1024, 503
+    /// while the controller or the segment is not served.
+    pub fn rebucket_segment(
+        &mut self,
+        topic: &TopicName,
+        segment: u64,
+        buckets: Option<i64>,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        let buckets = buckets.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        self.note(now, format!("rebucket {topic} {segment} to {buckets}"));
+        let changed =
+            self.change_layout(topic, "rebucket", now, |layout| layout.rebucket(segment, buckets, now));
+        self.settle(now);
+        changed.map_err(|e| refusal(topic, e, 412))
+    }
+
+    /// Turns a classic topic into a scalable one of the same name: its partitions become sealed segments, and new
+    /// segments take the writes. `topic` is in the `persistent://` domain. 404 when there is none, 409 when it is
+    /// scalable already, or when clients are attached that do not know scalable topics and `force` is not set.
+    pub fn migrate_topic(&mut self, topic: &TopicName, force: bool, now: Millis) -> Result<(), AdminError> {
+        let scalable = topic.with_domain(Domain::Topic);
+        if self.scalable.contains_key(&scalable) {
+            return Err(AdminError::new(409, format!("Topic is already scalable: {scalable}")));
+        }
+        let legacy = self.stored_names(topic);
+        if !legacy.iter().all(|name| self.stored.contains_key(name)) {
+            return Err(AdminError::new(404, format!("Topic does not exist: {topic}")));
+        }
+        let attached: usize = legacy.iter().map(|name| self.legacy_clients(name)).sum();
+        if attached > 0 && !force {
+            let reason = format!(
+                "{attached} legacy v4 client connection(s) still attached to {topic}; disconnect them (or all \
+                 clients are V5) before migrating, or retry with force=true"
+            );
+            return Err(AdminError::new(409, reason));
+        }
+        self.note(now, format!("migrate {topic}, force={force}"));
+        let layout = migrated(&legacy, self.config.profile.entry_bucket_budget, now)
+            .ok_or_else(|| AdminError::new(500, "The topic has no partitions"))?;
+        for name in &legacy {
+            self.on_topic(name, |topic, effects| topic.terminate(now, effects));
+        }
+        // Every new segment takes keys from every partition, so it takes over the subscriptions of all. The push
+        // leaves when all of this settles.
+        self.adopt_layout(&scalable, layout, BTreeMap::new(), "migrate", now);
+        for name in self.stored_names(&scalable).into_iter().filter(|name| name.domain() == Domain::Segment) {
+            self.copy_subscriptions(&legacy, &name, CopyRule::Durable);
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// The statistics of a scalable topic. 500 when there is none, as 5.0.1 answers.
+    pub fn scalable_stats(&self, topic: &TopicName) -> Result<ScalableStats, AdminError> {
+        let scalable = self
+            .scalable
+            .get(topic)
+            .ok_or_else(|| AdminError::new(500, format!("Scalable topic not found: {topic}")))?;
+        let mut backlogs: BTreeMap<String, u64> = BTreeMap::new();
+        let mut segments = Vec::new();
+        for segment in scalable.layout.segments() {
+            let name = scalable.stored_name(segment);
+            let topic = self.stored.get(&name).map(|s| s.topic.stats()).unwrap_or_default();
+            for subscription in &topic.subscriptions {
+                *backlogs.entry(subscription.name.clone()).or_default() += subscription.backlog;
+            }
+            segments.push(SegmentStats { segment: segment.clone(), owner: self.owner(&name), name, topic });
+        }
+        let controller = scalable.controller.filter(|id| self.is_up(*id));
+        Ok(ScalableStats { epoch: scalable.layout.epoch(), controller, segments, backlogs })
+    }
+
+    /// The auto-scale policy of a topic, if one was set. 404 when there is no such topic. The simulator never scales
+    /// by itself: a policy is stored and given back.
+    pub fn auto_scale_policy(&self, topic: &TopicName) -> Result<Option<&Json>, AdminError> {
+        Ok(self.scalable.get(topic).ok_or_else(|| not_found(topic))?.auto_scale_policy.as_ref())
+    }
+
+    /// Sets or, with `None`, removes the auto-scale policy of a topic. 404 when there is no such topic.
+    pub fn set_auto_scale_policy(
+        &mut self,
+        topic: &TopicName,
+        policy: Option<Json>,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        self.scalable.get_mut(topic).ok_or_else(|| not_found(topic))?.auto_scale_policy = policy;
+        self.note(now, format!("set the auto-scale policy of {topic}"));
+        Ok(())
+    }
+
+    /// How many producers and consumers on a stored topic do not know scalable topics.
+    fn legacy_clients(&self, name: &TopicName) -> usize {
+        let Some(stored) = self.stored.get(name) else { return 0 };
+        let stats = stored.topic.stats();
+        let managed =
+            |metadata: &[KeyValue]| metadata.iter().any(|kv| (kv.key.as_str(), kv.value.as_str()) == MANAGED);
+        let producers = stats.producers.iter().filter(|p| !managed(&p.metadata)).count();
+        let consumers = stats.subscriptions.iter().flat_map(|s| &s.consumers);
+        producers + consumers.filter(|c| !managed(&c.metadata)).count()
+    }
+}
+
+/// The first layout of a migrated topic, epoch 0: one sealed segment of the whole ring for each partition, and as many
+/// active ones below all of them.
+fn migrated(legacy: &[TopicName], bucket_budget: u32, now: Millis) -> Option<Layout> {
+    let count = u32::try_from(legacy.len()).ok()?;
+    let first = u64::from(count);
+    let parents: Vec<u64> = (0..first).collect();
+    let active = Layout::initial(count, bucket_budget, now);
+    let children: Vec<u64> = active.segments().map(|s| first + s.id).collect();
+    let sealed = parents.iter().zip(legacy).map(|(id, name)| Segment {
+        id: *id,
+        range: stc_proto::HashRange::FULL,
+        state: SegmentState::Sealed,
+        parents: Vec::new(),
+        children: children.clone(),
+        created_at_epoch: 0,
+        sealed_at_epoch: Some(0),
+        created_at_ms: now,
+        sealed_at_ms: Some(now),
+        legacy_topic: Some(name.to_string()),
+        buckets: Default::default(),
+    });
+    let active =
+        active.segments().map(|s| Segment { id: first + s.id, parents: parents.clone(), ..s.clone() });
+    Layout::new(0, sealed.chain(active)).ok()
+}
+
+pub(super) fn not_found(topic: &TopicName) -> AdminError {
+    AdminError::new(404, format!("Scalable topic not found: {topic}"))
+}
+
+fn refusal(topic: &TopicName, error: LayoutChangeError, status: u16) -> AdminError {
+    match error {
+        LayoutChangeError::NoTopic => not_found(topic),
+        LayoutChangeError::Unavailable => AdminError::new(503, error.to_string()),
+        LayoutChangeError::Change(change) => {
+            let reason = match change {
+                ChangeError::Unknown(id) => format!("Segment not found: {id}"),
+                ChangeError::NotActive(id) => format!("Segment is not active: {id}"),
+                other => other.to_string(),
+            };
+            AdminError::new(status, reason)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The cluster: brokers, connections, and everything that commands can reach.
+//!
+//! [`Cluster`] is one state machine for all brokers. A frame comes in through [`Cluster::receive`], passes the
+//! faults, changes the state, and what follows leaves through the faults again into the journal and
+//! [`Cluster::take_output`]. Nothing here reads a clock; every call gets the time.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | `flow` | the way of a frame: faults, journal, output; delayed work |
+//! | `conn` | one connection's state; handshake and keep-alive |
+//! | `about` | what a frame is about, and which error answers it |
+//! | `serve` | which handler serves which command |
+//! | `attach` | producers and consumers: commands to the stored topic they belong to |
+//! | `lookup` | LOOKUP and PARTITIONED_METADATA |
+//! | `watch` | DAG watches and layout pushes |
+//! | `scalable` | scalable topics and the changes of their layouts |
+//! | `ownership` | which broker owns what; kill, revive, move |
+//! | `namespaces` | tenants, namespaces and their policies |
+//! | `catalogue` | stored topics: creation, deletion, lists and watches of lists |
+//! | `coordinators` | transaction coordinators |
+//! | [`admin`] | what the admin REST offers |
+//! | [`control`] | what the control API offers |
+
+mod about;
+pub mod admin;
+mod attach;
+mod catalogue;
+mod conn;
+pub mod control;
+mod coordinators;
+mod flow;
+mod lookup;
+mod namespaces;
+mod ownership;
+mod scalable;
+mod serve;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stc_proto::{Frame, TopicName};
+
+pub use self::namespaces::{AutoTopicCreation, Namespace, PartitionedOrNot};
+use self::{conn::Conn, flow::Agenda, scalable::Scalable, watch::HeldPush};
+use super::{
+    config::{COORDINATORS, ClusterConfig},
+    effects::Effects,
+    fault::Faults,
+    ids::{BrokerId, ConnId, Millis, ProducerNames},
+    journal::{Direction, Event, Journal},
+    topic::Topic,
+};
+
+/// One broker of the cluster.
+#[derive(Debug, Clone)]
+pub struct Broker {
+    /// The address that lookups and layouts hand out, such as `pulsar://127.0.0.1:6650`.
+    pub service_url: String,
+    /// The address of its admin REST, such as `http://127.0.0.1:8080`.
+    pub admin_url: String,
+    /// Whether it runs.
+    pub up: bool,
+    /// Counts its deaths, so that a late fail-over does not hit a broker that came back.
+    pub(crate) deaths: u64,
+}
+
+/// Something for a connection to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// Put this frame on the wire.
+    Frame(ConnId, Frame),
+    /// Close the connection once everything before is sent. The cluster has forgotten it already.
+    Close(ConnId),
+}
+
+/// A stored topic and who owns it.
+#[derive(Debug)]
+struct Stored {
+    topic: Topic,
+    owner: BrokerId,
+    /// When its next tick is due, if one is on the agenda.
+    tick_at: Option<Millis>,
+}
+
+/// A whole Pulsar cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    config: ClusterConfig,
+    brokers: Vec<Broker>,
+    conns: BTreeMap<ConnId, Conn>,
+    next_conn: u64,
+    stored: BTreeMap<TopicName, Stored>,
+    next_ledger: u64,
+    partitioned: BTreeMap<TopicName, u32>,
+    scalable: BTreeMap<TopicName, Scalable>,
+    tenants: BTreeSet<String>,
+    namespaces: BTreeMap<String, Namespace>,
+    /// The leader of each transaction coordinator; `None` during an election.
+    coordinators: Vec<Option<BrokerId>>,
+    names: ProducerNames,
+    held_pushes: BTreeMap<TopicName, Vec<HeldPush>>,
+    agenda: Agenda,
+    faults: Faults,
+    journal: Journal,
+    effects: Effects,
+    output: Vec<Output>,
+}
+
+impl Cluster {
+    /// An empty cluster: the tenant `public` with the namespace `default`, no topics. Broker i listens at the i-th of
+    /// `addresses`, which are its service and admin URLs.
+    pub fn new(config: ClusterConfig, addresses: Vec<(String, String)>) -> Self {
+        let brokers: Vec<Broker> = addresses
+            .into_iter()
+            .map(|(service_url, admin_url)| Broker { service_url, admin_url, up: true, deaths: 0 })
+            .collect();
+        let mut cluster = Cluster {
+            brokers,
+            conns: BTreeMap::new(),
+            next_conn: 0,
+            stored: BTreeMap::new(),
+            next_ledger: 0,
+            partitioned: BTreeMap::new(),
+            scalable: BTreeMap::new(),
+            tenants: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
+            coordinators: Vec::new(),
+            names: ProducerNames::new("sim-0"),
+            held_pushes: BTreeMap::new(),
+            agenda: Agenda::default(),
+            faults: Faults::default(),
+            journal: Journal::new(config.journal.clone()),
+            effects: Effects::new(),
+            output: Vec::new(),
+            config,
+        };
+        cluster.populate();
+        cluster
+    }
+
+    /// What every new cluster has.
+    fn populate(&mut self) {
+        self.create_namespace_entry("public", "default");
+        self.coordinators = (0..COORDINATORS).map(|id| self.nth_broker(id)).collect();
+    }
+
+    /// How the cluster was set up.
+    pub fn config(&self) -> &ClusterConfig {
+        &self.config
+    }
+
+    /// The brokers, by index.
+    pub fn brokers(&self) -> &[Broker] {
+        &self.brokers
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Opens a connection to a broker; `None` when the broker is down.
+    pub fn open(&mut self, broker: BrokerId, peer: &str, now: Millis) -> Option<ConnId> {
+        if !self.is_up(broker) {
+            self.journal.append(now, Some(broker), None, Direction::Internal, Event::TcpRefused);
+            return None;
+        }
+        self.next_conn += 1;
+        let id = ConnId(self.next_conn);
+        self.conns.insert(id, Conn::new(broker));
+        self.log(id, Direction::ToBroker, Event::TcpOpen { peer: peer.to_owned() }, now);
+        self.start_keep_alive(id, now);
+        Some(id)
+    }
+
+    /// A client closed its connection, or it broke.
+    pub fn closed(&mut self, conn: ConnId, reason: &str, now: Millis) {
+        self.lose(conn, "client", reason, now);
+        self.settle(now);
+    }
+
+    /// The broker's side closes a connection, for a reason that the caller found (such as a reader that is too slow).
+    pub fn close(&mut self, conn: ConnId, reason: &str, now: Millis) {
+        self.lose(conn, "broker", reason, now);
+        self.settle(now);
+    }
+
+    /// Takes what the connections have to do, oldest first.
+    pub fn take_output(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.output)
+    }
+
+    /// Whether a connection is open.
+    pub fn is_open(&self, conn: ConnId) -> bool {
+        self.conns.contains_key(&conn)
+    }
+
+    fn log(&mut self, conn: ConnId, direction: Direction, event: Event, now: Millis) {
+        let broker = self.conns.get(&conn).map(|c| c.broker);
+        self.journal.append(now, broker, Some(conn), direction, event);
+    }
+}

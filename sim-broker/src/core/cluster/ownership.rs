@@ -1,0 +1,147 @@
+//! Which broker owns what: topics, segments, controllers and coordinators; and how that changes.
+
+use stc_proto::{KeyHash, SegmentName, TopicName, name::Domain};
+
+use super::{Broker, Cluster, flow::Due};
+use crate::core::ids::{BrokerId, ConnId, Millis};
+
+impl Cluster {
+    /// A broker by its index.
+    pub(super) fn broker(&self, id: BrokerId) -> Option<&Broker> {
+        self.brokers.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// Whether a broker exists and runs.
+    pub fn is_up(&self, id: BrokerId) -> bool {
+        self.broker(id).is_some_and(|b| b.up)
+    }
+
+    /// The running broker that number `n` falls to, with the seed's rotation.
+    pub(super) fn nth_broker(&self, n: u64) -> Option<BrokerId> {
+        let up: Vec<BrokerId> =
+            (0u32..).zip(&self.brokers).filter(|(_, b)| b.up).map(|(i, _)| BrokerId(i)).collect();
+        let count = u64::try_from(up.len()).unwrap_or(u64::MAX);
+        let index = n.wrapping_add(self.config.seed).checked_rem(count)?;
+        up.get(usize::try_from(index).ok()?).copied()
+    }
+
+    /// The running broker that a topic without an owner falls to. The segments of a topic and the partitions of a
+    /// topic go round the brokers.
+    pub(super) fn place(&self, topic: &TopicName) -> Option<BrokerId> {
+        let (family, member) = match topic.domain() {
+            Domain::Segment => match SegmentName::of(topic) {
+                // One further than the controller, so that one broker does not have everything.
+                Ok(segment) => (segment.topic, segment.id.wrapping_add(1)),
+                Err(_) => (topic.clone(), 0),
+            },
+            _ => (topic.partitioned(), topic.partition_index().map_or(0, u64::from)),
+        };
+        self.nth_broker(u64::from(KeyHash::of(family.as_str()).0).wrapping_add(member))
+    }
+
+    /// The broker that serves a topic now. `None` while its owner is dead and nobody has taken over.
+    pub(super) fn owner(&self, topic: &TopicName) -> Option<BrokerId> {
+        let owner = match topic.domain() {
+            Domain::Topic => self.scalable.get(topic).and_then(|s| s.controller),
+            _ => self.stored.get(topic).map(|s| s.owner),
+        };
+        match owner {
+            Some(owner) => self.is_up(owner).then_some(owner),
+            None => self.place(topic),
+        }
+    }
+
+    /// A broker dies: its connections drop, and what it owns is not served until others take over.
+    pub(super) fn kill(&mut self, id: BrokerId, now: Millis) -> bool {
+        let Some(broker) = usize::try_from(id.0).ok().and_then(|i| self.brokers.get_mut(i)) else {
+            return false;
+        };
+        if !broker.up {
+            return false;
+        }
+        broker.up = false;
+        broker.deaths += 1;
+        let death = broker.deaths;
+        let conns: Vec<ConnId> =
+            self.conns.iter().filter(|(_, c)| c.broker == id).map(|(id, _)| *id).collect();
+        for conn in conns {
+            self.lose(conn, "broker", "the broker was killed", now);
+        }
+        for leader in &mut self.coordinators {
+            if *leader == Some(id) {
+                *leader = None;
+            }
+        }
+        self.push_coordinators();
+        self.agenda.add(now + self.config.failover_ms, Due::Failover(id, death));
+        true
+    }
+
+    /// A broker comes back, empty-handed where others took over.
+    pub(super) fn revive(&mut self, id: BrokerId, now: Millis) -> bool {
+        let Some(broker) = usize::try_from(id.0).ok().and_then(|i| self.brokers.get_mut(i)) else {
+            return false;
+        };
+        if broker.up {
+            return false;
+        }
+        broker.up = true;
+        let death = broker.deaths;
+        // What it still owns it serves again; layouts name it again.
+        self.fail_over(id, death, now);
+        true
+    }
+
+    /// Gives what a dead broker owned to others. A broker that came back in time keeps its own.
+    pub(super) fn fail_over(&mut self, id: BrokerId, death: u64, now: Millis) {
+        if self.broker(id).is_none_or(|b| b.deaths != death) {
+            return;
+        }
+        // With nobody alive, the next broker that comes back calls this again for all.
+        let orphans: Vec<TopicName> =
+            self.stored.iter().filter(|(_, s)| !self.is_up(s.owner)).map(|(name, _)| name.clone()).collect();
+        for name in orphans {
+            if let Some(owner) = self.place(&name)
+                && let Some(stored) = self.stored.get_mut(&name)
+            {
+                stored.owner = owner;
+            }
+        }
+        let headless: Vec<TopicName> = self
+            .scalable
+            .iter()
+            .filter(|(_, s)| s.controller.is_some_and(|c| !self.is_up(c)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in headless {
+            if let Some(controller) = self.place(&name)
+                && let Some(scalable) = self.scalable.get_mut(&name)
+            {
+                scalable.controller = Some(controller);
+            }
+        }
+        let elected: Vec<Option<BrokerId>> = self
+            .coordinators
+            .iter()
+            .zip(0u64..)
+            .map(|(leader, n)| leader.or_else(|| self.nth_broker(n)))
+            .collect();
+        if elected != self.coordinators {
+            self.coordinators = elected;
+            self.push_coordinators();
+        }
+        let topics: Vec<TopicName> = self.scalable.keys().cloned().collect();
+        for topic in topics {
+            self.push_if_addresses_changed(&topic, now);
+        }
+    }
+
+    /// Gives a stored topic to another broker: its producers and consumers are told where it is now.
+    pub(super) fn move_stored(&mut self, name: &TopicName, to: BrokerId) -> bool {
+        let Some(url) = self.broker(to).filter(|b| b.up).map(|b| b.service_url.clone()) else { return false };
+        let Some(stored) = self.stored.get_mut(name) else { return false };
+        stored.owner = to;
+        self.on_topic(name, |topic, effects| topic.close_all(Some(&url), effects));
+        true
+    }
+}

@@ -1,0 +1,79 @@
+//! Which handler serves which command, and when none does.
+
+use stc_proto::{Command, Frame, pulsar::*};
+
+use super::{Cluster, about};
+use crate::core::ids::{ConnId, Millis};
+
+impl Cluster {
+    /// A command reaches the broker.
+    pub(super) fn serve(&mut self, conn: ConnId, frame: Frame, now: Millis) {
+        use Command as C;
+        let Some(connected) = self.conns.get(&conn).map(|c| c.connected) else { return };
+        let Frame { command, payload } = frame;
+        let name = command.name();
+        if !self.config.profile.knows(&command) {
+            return self.effects.close(conn, format!("{name} is unknown to {}", self.config.profile.name));
+        }
+        match (&command, connected) {
+            (C::Connect(c), false) => return self.connect(conn, c),
+            (_, false) => return self.effects.close(conn, format!("{name} before CONNECT")),
+            (C::Connect(_), true) => return self.effects.close(conn, "a second CONNECT"),
+            (_, true) => {}
+        }
+        match command {
+            C::Ping(_) => self.effects.send(conn, CommandPong {}),
+            // An answer to a challenge that nobody sent: there is no authentication to renew.
+            C::Pong(_) | C::AuthResponse(_) => {}
+            C::Lookup(c) => self.lookup(conn, c, now),
+            C::PartitionedMetadata(c) => self.partitioned_metadata(conn, c, now),
+            C::Producer(c) => self.producer(conn, c, now),
+            C::Send(c) => self.send(conn, c, payload.unwrap_or_default(), now),
+            C::CloseProducer(c) => self.close_producer(conn, c, now),
+            C::Subscribe(c) => self.subscribe(conn, c, now),
+            C::Flow(c) => self.flow(conn, c, now),
+            C::Ack(c) => self.ack(conn, c, now),
+            C::RedeliverUnacknowledgedMessages(c) => self.redeliver(conn, c, now),
+            C::Unsubscribe(c) => self.unsubscribe(conn, c, now),
+            C::CloseConsumer(c) => self.close_consumer(conn, c, now),
+            C::Seek(c) => self.seek(conn, c, now),
+            C::GetLastMessageId(c) => self.last_message_id(conn, c),
+            C::ConsumerStats(c) => self.consumer_stats(conn, c),
+            C::GetSchema(c) => self.get_schema(conn, c),
+            C::GetOrCreateSchema(c) => self.get_or_create_schema(conn, c, now),
+            C::GetTopicsOfNamespace(c) => self.topics_of_namespace(conn, &c),
+            C::WatchTopicList(c) => self.watch_topic_list(conn, c),
+            C::WatchTopicListClose(c) => self.close_topic_list(conn, &c),
+            C::ScalableTopicLookup(c) => self.scalable_lookup(conn, c, now),
+            C::ScalableTopicClose(c) => self.scalable_close(conn, &c),
+            C::WatchTcAssignments(c) => self.watch_coordinators(conn, &c),
+            C::WatchTcAssignmentsClose(c) => self.close_coordinator_watch(conn, &c),
+            C::TcClientConnectRequest(c) => self.coordinator_connect(conn, c),
+            // An unknown consumer is unregistered already (wire-protocol §6.2).
+            C::ScalableTopicUnsubscribe(c) => {
+                self.effects.send(conn, CommandSuccess { request_id: c.request_id, schema: None });
+            }
+            C::ScalableTopicSubscribe(_) | C::WatchScalableTopics(_) => {
+                self.refuse(conn, &command, ServerError::NotAllowedError, &format!("{name} is not offered"));
+            }
+            C::WatchScalableTopicsClose(_) => {}
+            C::NewTxn(_)
+            | C::AddPartitionToTxn(_)
+            | C::AddSubscriptionToTxn(_)
+            | C::EndTxn(_)
+            | C::EndTxnOnPartition(_)
+            | C::EndTxnOnSubscription(_) => {
+                let message = "The broker does not run transactions";
+                self.refuse(conn, &command, ServerError::TransactionCoordinatorNotFound, message);
+            }
+            _ => self.effects.close(conn, format!("{name} is not a command for a broker")),
+        }
+    }
+
+    /// Answers a command with an error.
+    pub(super) fn refuse(&mut self, conn: ConnId, command: &Command, error: ServerError, message: &str) {
+        if let Some(answer) = about::error_answer(command, error, message) {
+            self.effects.send(conn, answer);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! How a cluster is set up.
+
+use super::{ids::Millis, profile::Profile};
+
+/// How a cluster is set up. Everything that happens follows from this, from the calls and from their times.
+#[derive(Debug, Clone)]
+pub struct ClusterConfig {
+    /// How many brokers there are, at least 1.
+    pub brokers: u32,
+    /// Which broker the cluster plays.
+    pub profile: Profile,
+    /// Decides which broker owns what.
+    pub seed: u64,
+    /// How long the topics and controllers of a killed broker stay unavailable before others own them, in ms.
+    pub failover_ms: u64,
+    /// Whether a LOOKUP at a broker that does not own the topic is answered Redirect instead of Connect.
+    pub redirect_lookups: bool,
+    /// What the journal keeps.
+    pub journal: JournalConfig,
+    /// How many bytes may wait for a client that reads too slowly before its connection is closed.
+    pub outbound_limit: usize,
+}
+
+/// What the journal keeps.
+#[derive(Debug, Clone)]
+pub struct JournalConfig {
+    /// How many records are kept; the oldest go first.
+    pub capacity: usize,
+    /// Whether the entries behind SEND and MESSAGE are kept. Long runs switch it off to save memory.
+    pub payloads: bool,
+}
+
+impl Default for JournalConfig {
+    fn default() -> Self {
+        JournalConfig { capacity: 200_000, payloads: true }
+    }
+}
+
+impl ClusterConfig {
+    /// Three brokers with this profile.
+    pub fn new(profile: Profile) -> Self {
+        ClusterConfig {
+            brokers: 3,
+            profile,
+            seed: 0,
+            failover_ms: 1_000,
+            redirect_lookups: false,
+            journal: JournalConfig::default(),
+            outbound_limit: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// How often a connection is pinged, in ms. One that was silent for two of these is closed; so is one whose
+/// handshake takes longer than one.
+pub const KEEP_ALIVE_MS: Millis = 30_000;
+
+/// How many transaction coordinators a cluster has.
+pub const COORDINATORS: u64 = 16;

@@ -1,0 +1,426 @@
+//! Faults: what goes wrong on purpose, as data.
+//!
+//! A fault waits for frames that its selector matches, strikes `count` of them, and says how often it did. One that
+//! never struck is visible as such, so that a scenario cannot pass because nothing happened.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stc_proto::{Command, Frame, SegmentName, TopicName, name::Domain, pulsar::ServerError};
+use thiserror::Error;
+
+use super::{
+    ids::{BrokerId, ConnId},
+    journal::Direction,
+};
+
+/// A fault to arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// Which frames it strikes.
+    pub when: Selector,
+    /// What it does to them.
+    pub effect: FaultEffect,
+    /// How many frames it strikes, at least 1.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// How many matching frames it lets pass first.
+    #[serde(default)]
+    pub skip: u32,
+    /// Whether it strikes before or after the broker acted on the frame.
+    #[serde(default)]
+    pub at: At,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Fault {
+    /// A fault that strikes the first matching frame.
+    pub fn new(when: Selector, effect: FaultEffect) -> Self {
+        Fault { when, effect, count: 1, skip: 0, at: At::Before }
+    }
+}
+
+/// Which frames a fault strikes: those that match every part that is given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Selector {
+    /// The command's name, such as `SEND`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Which way the frame goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Side>,
+    /// The broker's index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broker: Option<u32>,
+    /// The topic that the frame is about; a scalable or partitioned topic stands for its segments or partitions too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// The connection's number in the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conn: Option<u64>,
+    /// The producer's id on its connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub producer_id: Option<u64>,
+    /// The consumer's id on its connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer_id: Option<u64>,
+}
+
+impl Selector {
+    /// Frames of one command.
+    pub fn command(name: &str) -> Self {
+        Selector { command: Some(name.to_owned()), ..Default::default() }
+    }
+
+    /// Only those about this topic.
+    pub fn on_topic(self, topic: &str) -> Self {
+        Selector { topic: Some(topic.to_owned()), ..self }
+    }
+}
+
+/// Which way a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// From a client to a broker.
+    ToBroker,
+    /// From a broker to a client.
+    ToClient,
+}
+
+/// What a fault does to a frame.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FaultEffect {
+    /// It never arrives.
+    Drop,
+    /// It arrives later; frames behind it overtake it.
+    Delay {
+        /// By how much, in ms of the cluster's clock.
+        ms: u64,
+    },
+    /// Its connection closes.
+    Close,
+    /// It is answered with an error (to the broker only).
+    Error {
+        /// Pulsar's name for the error, such as `ServiceNotReady`.
+        code: ErrorCode,
+        /// The text for the client.
+        #[serde(default)]
+        message: String,
+    },
+    /// It arrives twice.
+    Duplicate,
+    /// The next frame on its connection that goes the same way overtakes it.
+    Reorder,
+    /// It waits until it is released.
+    Hold,
+}
+
+/// A `ServerError` by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ErrorCode(pub ServerError);
+
+impl TryFrom<String> for ErrorCode {
+    type Error = String;
+    fn try_from(name: String) -> Result<Self, String> {
+        ServerError::from_str_name(&name).map(ErrorCode).ok_or_else(|| format!("unknown error code {name:?}"))
+    }
+}
+
+impl From<ErrorCode> for String {
+    fn from(code: ErrorCode) -> Self {
+        code.0.as_str_name().to_owned()
+    }
+}
+
+/// When a fault strikes a frame that goes to the broker. A frame that goes to the client comes after the state change
+/// in any case; `after` then means that it is sent before the connection closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum At {
+    /// Before the broker acts: it does not, or acts later.
+    #[default]
+    Before,
+    /// After the broker acted: the fault strikes the answers on that connection.
+    After,
+}
+
+/// Why a fault cannot be armed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FaultError {
+    /// The protocol has no such command.
+    #[error("unknown command {0:?}")]
+    Command(String),
+    /// The topic's name does not parse.
+    #[error("{0}")]
+    Topic(String),
+    /// It would strike nothing.
+    #[error("a fault strikes at least one frame: count is 0")]
+    Count,
+    /// The effect cannot strike then, or not that way.
+    #[error("{0}")]
+    Effect(&'static str),
+}
+
+/// An armed fault and what it did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FaultStatus {
+    /// Its id.
+    pub id: u64,
+    /// The fault.
+    pub fault: Fault,
+    /// How many frames matched.
+    pub matched: u32,
+    /// How many it struck.
+    pub fired: u32,
+}
+
+/// A frame that a fault holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// Its id.
+    pub id: u64,
+    /// The fault that holds it.
+    pub fault: u64,
+    /// The connection that it is on.
+    pub conn: ConnId,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// The frame.
+    pub frame: Frame,
+}
+
+/// What a frame is about, as selectors see it.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) frame: &'a Frame,
+    pub(crate) direction: Direction,
+    pub(crate) broker: BrokerId,
+    pub(crate) conn: ConnId,
+    pub(crate) topic: Option<&'a TopicName>,
+    pub(crate) producer: Option<u64>,
+    pub(crate) consumer: Option<u64>,
+}
+
+/// A fault that struck.
+#[derive(Debug, Clone)]
+pub(crate) struct Strike {
+    pub(crate) id: u64,
+    pub(crate) effect: FaultEffect,
+    pub(crate) at: At,
+}
+
+/// Armed faults and held frames.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    armed: BTreeMap<u64, FaultStatus>,
+    next_fault: u64,
+    held: BTreeMap<u64, Held>,
+    next_held: u64,
+}
+
+impl Faults {
+    pub(crate) fn arm(&mut self, mut fault: Fault) -> Result<u64, FaultError> {
+        fault.check()?;
+        if let Some(topic) = &mut fault.when.topic {
+            *topic = TopicName::parse(topic).map_err(|e| FaultError::Topic(e.to_string()))?.to_string();
+        }
+        self.next_fault += 1;
+        let id = self.next_fault;
+        self.armed.insert(id, FaultStatus { id, fault, matched: 0, fired: 0 });
+        Ok(id)
+    }
+
+    pub(crate) fn disarm(&mut self, id: u64) -> bool {
+        self.armed.remove(&id).is_some()
+    }
+
+    pub(crate) fn status(&self) -> impl Iterator<Item = &FaultStatus> {
+        self.armed.values()
+    }
+
+    /// The first armed fault, by id, that strikes this frame.
+    pub(crate) fn strike(&mut self, subject: &Subject<'_>) -> Option<Strike> {
+        for status in self.armed.values_mut() {
+            if status.fired >= status.fault.count || !status.fault.when.matches(subject) {
+                continue;
+            }
+            // An answer can be struck in both directions; these cannot.
+            if subject.direction == Direction::ToClient
+                && matches!(status.fault.effect, FaultEffect::Error { .. })
+            {
+                continue;
+            }
+            status.matched += 1;
+            if status.matched <= status.fault.skip {
+                continue;
+            }
+            status.fired += 1;
+            return Some(Strike { id: status.id, effect: status.fault.effect.clone(), at: status.fault.at });
+        }
+        None
+    }
+
+    pub(crate) fn hold(&mut self, fault: u64, conn: ConnId, direction: Direction, frame: Frame) -> u64 {
+        self.next_held += 1;
+        let id = self.next_held;
+        self.held.insert(id, Held { id, fault, conn, direction, frame });
+        id
+    }
+
+    pub(crate) fn held(&self) -> impl Iterator<Item = &Held> {
+        self.held.values()
+    }
+
+    /// Takes a held frame.
+    pub(crate) fn release(&mut self, id: u64) -> Option<Held> {
+        self.held.remove(&id)
+    }
+
+    /// Forgets the held frames of a connection that is gone.
+    pub(crate) fn forget(&mut self, conn: ConnId) {
+        self.held.retain(|_, held| held.conn != conn);
+    }
+}
+
+impl Fault {
+    fn check(&self) -> Result<(), FaultError> {
+        if self.count == 0 {
+            return Err(FaultError::Count);
+        }
+        let number = match &self.when.command {
+            Some(name) => Some(Command::number_of(name).ok_or_else(|| FaultError::Command(name.clone()))?),
+            None => None,
+        };
+        let to_client = self.when.direction == Some(Side::ToClient);
+        match (&self.effect, self.at) {
+            (FaultEffect::Error { .. }, _) if to_client => {
+                Err(FaultError::Effect("only a frame to the broker can be answered with an error"))
+            }
+            (FaultEffect::Error { .. }, _) if number.is_none() => {
+                Err(FaultError::Effect("an error needs a command: not every one has an error answer"))
+            }
+            (FaultEffect::Reorder, At::After) => {
+                Err(FaultError::Effect("a frame cannot be overtaken after the broker acted on it"))
+            }
+            (effect, At::After) if to_client && *effect != FaultEffect::Close => {
+                Err(FaultError::Effect("after a frame was sent, only its connection can still be closed"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Selector {
+    fn matches(&self, subject: &Subject<'_>) -> bool {
+        let side = match subject.direction {
+            Direction::ToBroker => Some(Side::ToBroker),
+            Direction::ToClient => Some(Side::ToClient),
+            Direction::Internal => None,
+        };
+        self.command.as_ref().is_none_or(|name| name == subject.frame.command.name())
+            && (self.direction.is_none() || self.direction == side)
+            && self.broker.is_none_or(|broker| broker == subject.broker.0)
+            && self.conn.is_none_or(|conn| conn == subject.conn.0)
+            && (self.producer_id.is_none() || self.producer_id == subject.producer)
+            && (self.consumer_id.is_none() || self.consumer_id == subject.consumer)
+            && self.topic.as_ref().is_none_or(|text| subject.topic.is_some_and(|topic| is_about(topic, text)))
+    }
+}
+
+/// Whether a topic is the one with this canonical name, or a segment or partition of it.
+fn is_about(topic: &TopicName, text: &str) -> bool {
+    topic.as_str() == text
+        || match topic.domain() {
+            Domain::Segment => SegmentName::of(topic).is_ok_and(|s| s.topic.as_str() == text),
+            Domain::Persistent => topic.partitioned().as_str() == text,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use stc_proto::pulsar::CommandPing;
+
+    use super::*;
+
+    fn subject<'a>(frame: &'a Frame, topic: Option<&'a TopicName>) -> Subject<'a> {
+        Subject {
+            frame,
+            direction: Direction::ToBroker,
+            broker: BrokerId(0),
+            conn: ConnId(1),
+            topic,
+            producer: None,
+            consumer: None,
+        }
+    }
+
+    #[test]
+    fn a_fault_lets_frames_pass_then_strikes_its_count() {
+        let mut faults = Faults::default();
+        let fault = Fault { skip: 1, count: 2, ..Fault::new(Selector::command("PING"), FaultEffect::Drop) };
+        let id = faults.arm(fault).unwrap();
+        let ping = Frame::from(CommandPing {});
+        let struck: Vec<bool> = (0..5).map(|_| faults.strike(&subject(&ping, None)).is_some()).collect();
+        assert_eq!(struck, [false, true, true, false, false]);
+        let status = faults.status().next().unwrap();
+        assert_eq!((status.id, status.matched, status.fired), (id, 3, 2));
+    }
+
+    #[test]
+    fn a_topic_stands_for_its_segments_and_partitions() {
+        let ping = Frame::from(CommandPing {});
+        for (selected, topic, expected) in [
+            ("topic://a/b/c", "segment://a/b/c/0000-ffff-0", true),
+            ("topic://a/b/c", "segment://a/b/d/0000-ffff-0", false),
+            ("persistent://a/b/c", "persistent://a/b/c-partition-1", true),
+            ("a/b/c", "persistent://a/b/c", true),
+        ] {
+            let mut faults = Faults::default();
+            faults.arm(Fault::new(Selector::default().on_topic(selected), FaultEffect::Drop)).unwrap();
+            let topic = TopicName::parse(topic).unwrap();
+            assert_eq!(
+                faults.strike(&subject(&ping, Some(&topic))).is_some(),
+                expected,
+                "{selected} {topic}"
+            );
+        }
+    }
+
+    #[test]
+    fn faults_are_read_from_json_and_nonsense_is_refused() {
+        let parse = serde_json::from_str::<Fault>;
+        let fault = parse(
+            r#"{"when":{"command":"SEND","direction":"to_broker"},"effect":{"delay":{"ms":5}},"at":"after"}"#,
+        )
+        .unwrap();
+        assert_eq!(fault.effect, FaultEffect::Delay { ms: 5 });
+        for bad in [
+            r#"{"when":{"comand":"SEND"},"effect":"drop"}"#,
+            r#"{"when":{},"effect":"explode"}"#,
+            r#"{"when":{},"effect":"drop","often":3}"#,
+            r#"{"when":{},"effect":{"error":{"code":"NoSuchError"}}}"#,
+            r#"{"when":{},"effect":{"delay":{"ms":5,"s":1}}}"#,
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        let mut faults = Faults::default();
+        for bad in [
+            r#"{"when":{"command":"SND"},"effect":"drop"}"#,
+            r#"{"when":{},"effect":"drop","count":0}"#,
+            r#"{"when":{"topic":"topic://a"},"effect":"drop"}"#,
+            r#"{"when":{},"effect":{"error":{"code":"MetadataError"}}}"#,
+            r#"{"when":{},"effect":"reorder","at":"after"}"#,
+        ] {
+            assert!(faults.arm(parse(bad).unwrap()).is_err(), "{bad}");
+        }
+    }
+}

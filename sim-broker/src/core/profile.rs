@@ -1,0 +1,168 @@
+//! Profiles: which broker the cluster plays. A profile is data (`profiles/*.yaml`), never code.
+
+use serde::Deserialize;
+use stc_proto::{Command, pulsar::FeatureFlags};
+use thiserror::Error;
+
+/// The profiles that come with the simulator, by name.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("spec-1.0", include_str!("../../profiles/spec-1.0.yaml")),
+    ("pulsar-5.0.1", include_str!("../../profiles/pulsar-5.0.1.yaml")),
+    ("pulsar-5.0.0-M1", include_str!("../../profiles/pulsar-5.0.0-M1.yaml")),
+];
+
+/// Which broker the cluster plays.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// The profile's name.
+    pub name: String,
+    /// `server_version` in CONNECTED.
+    pub server_version: String,
+    /// `protocol_version` in CONNECTED.
+    pub protocol_version: i32,
+    /// `max_message_size` in CONNECTED, in bytes; also the largest entry that a topic takes.
+    pub max_message_size: u32,
+    /// The feature flags in CONNECTED that are set, by their names on the wire.
+    pub features: Vec<Feature>,
+    /// Commands that this broker does not know, by their names on the wire; one of them closes its connection.
+    pub absent_commands: Vec<String>,
+    /// How many entry buckets the initial segments of a topic share; 0 for a broker without entry buckets.
+    pub entry_bucket_budget: u32,
+    /// When a topic's controller is elected.
+    pub controller: ControllerElection,
+    /// Whether the first layout of a topic that a DAG lookup created is sent twice.
+    pub initial_pushes_repeat: bool,
+    /// Which subscriptions a split or merge gives to the children.
+    pub copied_subscriptions: CopiedSubscriptions,
+    /// How often a controller looks for drained sealed segments to prune, in ms.
+    pub prune_interval_ms: u64,
+}
+
+/// A feature flag of CONNECTED.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // each is the field of the same name
+pub enum Feature {
+    SupportsAuthRefresh,
+    SupportsBrokerEntryMetadata,
+    SupportsPartialProducer,
+    SupportsTopicWatchers,
+    SupportsGetPartitionedMetadataWithoutAutoCreation,
+    SupportsReplDedupByLidAndEid,
+    SupportsTopicWatcherReconcile,
+    SupportsScalableTopics,
+    SupportsTcMetadataDiscovery,
+}
+
+/// When a topic's controller is elected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ControllerElection {
+    /// With the topic: every layout names it.
+    Eager,
+    /// When something needs it first; the layout is pushed again at the same epoch then.
+    Lazy,
+}
+
+/// Which subscriptions a split or merge gives to the children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopiedSubscriptions {
+    /// Every durable one.
+    Durable,
+    /// Those with a connected consumer, and those that an admin call made.
+    ConnectedOrAdmin,
+}
+
+/// Why a profile cannot be used.
+#[derive(Debug, Error)]
+pub enum ProfileError {
+    /// There is no built-in profile of that name.
+    #[error("unknown profile {0:?}; there are {names}", names = Profile::names().join(", "))]
+    Unknown(String),
+    /// The text is not a profile.
+    #[error("profile does not parse: {0}")]
+    Syntax(String),
+    /// It names a command that the protocol does not have.
+    #[error("profile {profile} names an unknown command {command:?}")]
+    Command {
+        /// The profile.
+        profile: String,
+        /// The name.
+        command: String,
+    },
+}
+
+impl Profile {
+    /// The names of the built-in profiles.
+    pub fn names() -> Vec<&'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The built-in profile of this name.
+    pub fn built_in(name: &str) -> Result<Self, ProfileError> {
+        let (_, text) = BUILT_IN
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| ProfileError::Unknown(name.to_owned()))?;
+        Profile::parse(text)
+    }
+
+    /// Reads a profile from YAML.
+    pub fn parse(yaml: &str) -> Result<Self, ProfileError> {
+        let profile: Profile =
+            serde_saphyr::from_str(yaml).map_err(|e| ProfileError::Syntax(e.to_string()))?;
+        match profile.absent_commands.iter().find(|name| Command::number_of(name).is_none()) {
+            Some(command) => {
+                Err(ProfileError::Command { profile: profile.name.clone(), command: command.clone() })
+            }
+            None => Ok(profile),
+        }
+    }
+
+    /// The feature flags of CONNECTED.
+    pub fn feature_flags(&self) -> FeatureFlags {
+        let flag = |feature| self.features.contains(&feature).then_some(true);
+        FeatureFlags {
+            supports_auth_refresh: flag(Feature::SupportsAuthRefresh),
+            supports_broker_entry_metadata: flag(Feature::SupportsBrokerEntryMetadata),
+            supports_partial_producer: flag(Feature::SupportsPartialProducer),
+            supports_topic_watchers: flag(Feature::SupportsTopicWatchers),
+            supports_get_partitioned_metadata_without_auto_creation: flag(
+                Feature::SupportsGetPartitionedMetadataWithoutAutoCreation,
+            ),
+            supports_repl_dedup_by_lid_and_eid: flag(Feature::SupportsReplDedupByLidAndEid),
+            supports_topic_watcher_reconcile: flag(Feature::SupportsTopicWatcherReconcile),
+            supports_scalable_topics: flag(Feature::SupportsScalableTopics),
+            supports_tc_metadata_discovery: flag(Feature::SupportsTcMetadataDiscovery),
+        }
+    }
+
+    /// Whether this broker knows a command.
+    pub fn knows(&self, command: &Command) -> bool {
+        !self.absent_commands.iter().any(|name| name == command.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_profile_parses_and_is_called_by_its_name() {
+        for name in Profile::names() {
+            assert_eq!(Profile::built_in(name).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn unknown_names_and_fields_are_refused() {
+        let error = Profile::built_in("spec-2.0").unwrap_err().to_string();
+        assert!(error.contains("spec-1.0"), "{error}");
+        let (_, text) = BUILT_IN[0];
+        assert!(matches!(Profile::parse(&format!("{text}\ntypo: 1\n")), Err(ProfileError::Syntax(_))));
+        let text = text.replace("absent_commands: []", "absent_commands: [NO_SUCH]");
+        assert!(matches!(Profile::parse(&text), Err(ProfileError::Command { .. })));
+    }
+}

@@ -1,0 +1,211 @@
+//! The `sim-broker` command: a simulated Pulsar cluster over TCP.
+
+use std::{
+    io::{IsTerminal, Write},
+    net::IpAddr,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use clap::{Parser, value_parser};
+use serde_json::json;
+use sim_broker::{
+    SimCluster, TcpOptions,
+    core::{ClusterConfig, JournalConfig, Profile},
+};
+use tokio::io::AsyncReadExt;
+use tracing_subscriber::EnvFilter;
+
+/// A simulated Apache Pulsar cluster with Scalable Topics, for testing clients.
+///
+/// It speaks Pulsar's binary protocol and admin REST, keeps everything in memory, and starts empty, with the namespace
+/// public/default. Point any Pulsar client at the service URL that it prints. Every frame goes into a journal, and
+/// faults can be armed, over the control API below /control/v1 on the admin ports.
+#[derive(Debug, Parser)]
+#[command(name = "sim-broker", version, after_help = EXAMPLES)]
+struct Options {
+    /// Port of the first broker; broker i listens on PORT+i. 0 picks free ports
+    #[arg(long, value_name = "PORT", default_value_t = 6650)]
+    port: u16,
+
+    /// Admin port of the first broker; broker i listens on PORT+i. 0 picks free ports
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    admin_port: u16,
+
+    /// Address to listen at, which lookups hand out too
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    bind: IpAddr,
+
+    /// How many brokers the cluster has
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=64))]
+    brokers: u32,
+
+    /// Which broker to play: spec-1.0, pulsar-5.0.1, pulsar-5.0.0-M1, or a YAML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "spec-1.0")]
+    profile: String,
+
+    /// Decides which broker owns which topic
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// How long the topics of a killed broker stay unavailable, in ms
+    #[arg(long, value_name = "MS", default_value_t = 1_000)]
+    failover: u64,
+
+    /// Answer lookups at a broker that does not own the topic with a redirect
+    #[arg(long)]
+    redirect_lookups: bool,
+
+    /// How many records the journal keeps
+    #[arg(long, value_name = "N", default_value_t = JournalConfig::default().capacity)]
+    journal: usize,
+
+    /// Keep message payloads out of the journal, to save memory
+    #[arg(long)]
+    no_journal_payloads: bool,
+
+    /// Print the URLs as one JSON line
+    #[arg(long)]
+    json: bool,
+
+    /// End when standard input closes, as it does when the parent process dies
+    #[arg(long)]
+    exit_with_parent: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sim-broker                               three brokers at pulsar://127.0.0.1:6650, :6651 and :6652
+  sim-broker --port 0 --admin-port 0 --json --exit-with-parent
+                                           for a test: free ports, URLs as JSON, gone with the test
+  curl localhost:8080/control/v1/journal   what went over the wire
+
+Ends on SIGINT or SIGTERM. RUST_LOG=debug shows more.";
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    // 2: the configuration cannot be used; 3: the environment failed.
+    let config = match configure(&options) {
+        Ok(config) => config,
+        Err(error) => return fail(&error, 2),
+    };
+    let run = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+        .and_then(|runtime| {
+            let result = runtime.block_on(run(&options, config));
+            // A read of standard input may still be blocked.
+            runtime.shutdown_background();
+            result
+        });
+    match run {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error, 3),
+    }
+}
+
+fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("sim-broker: {error:#}");
+    ExitCode::from(code)
+}
+
+fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
+    let file = PathBuf::from(&options.profile);
+    let profile = if file.extension().is_some_and(|e| e == "yaml" || e == "yml") {
+        let text =
+            std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        Profile::parse(&text).with_context(|| file.display().to_string())?
+    } else {
+        Profile::built_in(&options.profile)?
+    };
+    Ok(ClusterConfig {
+        brokers: options.brokers,
+        seed: options.seed,
+        failover_ms: options.failover,
+        redirect_lookups: options.redirect_lookups,
+        journal: JournalConfig { capacity: options.journal.max(1), payloads: !options.no_journal_payloads },
+        ..ClusterConfig::new(profile)
+    })
+}
+
+async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
+    let profile = config.profile.name.clone();
+    let tcp = TcpOptions { bind: options.bind, port: options.port, admin_port: options.admin_port };
+    let cluster = SimCluster::tcp(config, tcp).await?;
+    announce(options, &cluster, &profile).context("cannot print the URLs")?;
+    let end = async {
+        if options.exit_with_parent {
+            stdin_closed().await;
+        } else {
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        result = signalled() => result?,
+        () = end => {}
+    }
+    cluster.shutdown().await;
+    Ok(())
+}
+
+/// Tells that the cluster accepts connections, and where.
+fn announce(options: &Options, cluster: &SimCluster, profile: &str) -> std::io::Result<()> {
+    let (brokers, admins) = (cluster.broker_urls(), cluster.admin_urls());
+    let mut out = std::io::stdout().lock();
+    if options.json {
+        let line = json!({
+            "service_url": cluster.service_url(),
+            "admin_url": admins.first(),
+            "broker_urls": brokers,
+            "admin_urls": admins,
+            "control_url": admins.first().map(|url| format!("{url}/control/v1")),
+            "profile": profile,
+            "seed": options.seed,
+            "pid": std::process::id(),
+        });
+        writeln!(out, "{line}")?;
+    } else {
+        writeln!(out, "sim-broker plays {profile}, seed {}", options.seed)?;
+        for (i, (broker, admin)) in brokers.iter().zip(&admins).enumerate() {
+            writeln!(out, "  broker {i}  {broker}  admin {admin}")?;
+        }
+        if let Some(admin) = admins.first() {
+            writeln!(out, "  control   {admin}/control/v1")?;
+        }
+        writeln!(out, "ready; Ctrl-C ends it")?;
+    }
+    out.flush()
+}
+
+async fn stdin_closed() {
+    let mut stdin = tokio::io::stdin();
+    let mut ignored = [0; 256];
+    while let Ok(n) = stdin.read(&mut ignored).await {
+        if n == 0 {
+            return;
+        }
+    }
+}
+
+/// Resolves when the process is asked to end.
+async fn signalled() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+        tokio::select! {
+            result = tokio::signal::ctrl_c() => result.context("cannot listen for SIGINT"),
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")
+}

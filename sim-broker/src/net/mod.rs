@@ -1,0 +1,277 @@
+//! tokio around the core: connections, listeners, timers and the clock.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | [`clock`] | the cluster's clock: tokio's time, so that paused time works, plus an offset |
+//! | `link` | one connection over any byte stream |
+//! | [`tcp`] | listeners |
+
+pub mod clock;
+mod link;
+pub mod tcp;
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, DuplexStream},
+    sync::{Notify, watch},
+    task::JoinSet,
+};
+
+pub use self::tcp::TcpOptions;
+use self::{clock::Clock, link::Link};
+use crate::{
+    control::Control,
+    core::{BrokerId, Cluster, ClusterConfig, ConnId, Millis, Output},
+};
+
+/// How many bytes an in-memory link buffers each way, as a socket does.
+const LINK_BUFFER: usize = 64 * 1024;
+
+/// Where the clock of a cluster in memory starts: one date for every run, so that runs are the same byte for byte.
+const MEMORY_EPOCH_MS: Millis = 1_767_225_600_000;
+
+/// A running cluster. Clones are handles to the same one.
+#[derive(Debug, Clone)]
+pub struct SimCluster {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes the timer when something became due earlier.
+    earlier: Notify,
+    /// The number of the next journal record.
+    journal: watch::Sender<u64>,
+    /// Which brokers run.
+    up: watch::Sender<Vec<bool>>,
+    shutdown: watch::Sender<bool>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+#[derive(Debug)]
+struct State {
+    cluster: Cluster,
+    clock: Clock,
+    links: HashMap<ConnId, Link>,
+    planned: Option<Millis>,
+}
+
+impl SimCluster {
+    /// A cluster in memory. Broker i is at `pulsar://broker-i:6650`; [`SimCluster::connect`] opens links to it. Must be
+    /// called within a tokio runtime.
+    pub fn in_memory(config: ClusterConfig) -> Self {
+        let addresses = (0..config.brokers.max(1))
+            .map(|i| (format!("pulsar://broker-{i}:6650"), format!("http://broker-{i}:8080")))
+            .collect();
+        SimCluster::start(config, addresses, Clock::starting_at(MEMORY_EPOCH_MS))
+    }
+
+    fn start(config: ClusterConfig, addresses: Vec<(String, String)>, clock: Clock) -> Self {
+        let up = vec![true; addresses.len()];
+        let cluster = Cluster::new(config, addresses);
+        let state = State { cluster, clock, links: HashMap::new(), planned: None };
+        let shared = Shared {
+            state: Mutex::new(state),
+            earlier: Notify::new(),
+            journal: watch::Sender::new(1),
+            up: watch::Sender::new(up),
+            shutdown: watch::Sender::new(false),
+            tasks: Mutex::new(JoinSet::new()),
+        };
+        let cluster = SimCluster { shared: Arc::new(shared) };
+        let timer = cluster.clone();
+        cluster.spawn(async move { timer.run_timer().await });
+        cluster
+    }
+
+    /// Opens an in-memory link to the broker at this address (`pulsar://host:port`, or `host:port`). The link carries
+    /// the same bytes as TCP. An unknown address or a broker that is down refuses the connection.
+    pub fn connect(&self, url: &str) -> io::Result<DuplexStream> {
+        let refused = |why: &str| io::Error::new(io::ErrorKind::ConnectionRefused, format!("{url}: {why}"));
+        let host = |url: &str| url.strip_prefix("pulsar://").unwrap_or(url).trim_end_matches('/').to_owned();
+        let wanted = host(url);
+        let index =
+            self.read(|cluster| cluster.brokers().iter().position(|b| host(&b.service_url) == wanted));
+        let index = index.and_then(|i| u32::try_from(i).ok()).ok_or_else(|| refused("no such broker"))?;
+        let (client, broker) = tokio::io::duplex(LINK_BUFFER);
+        match self.accept(BrokerId(index), broker, "memory") {
+            Some(_) => Ok(client),
+            None => Err(refused("the broker is down")),
+        }
+    }
+
+    /// Serves a client on a byte stream that leads to a broker; `None` when the broker is down.
+    pub fn accept<S>(&self, broker: BrokerId, stream: S, peer: &str) -> Option<ConnId>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let mut state = self.lock();
+        let now = state.clock.now();
+        let conn = state.cluster.open(broker, peer, now);
+        let incoming = conn.map(|conn| {
+            let (link, incoming) = Link::new();
+            state.links.insert(conn, link);
+            (conn, incoming)
+        });
+        self.dispatch(state);
+        let (conn, incoming) = incoming?;
+        let cluster = self.clone();
+        self.spawn(async move { link::run(cluster, conn, stream, incoming).await });
+        Some(conn)
+    }
+
+    /// The addresses of the brokers, by index, such as `pulsar://127.0.0.1:6650`.
+    pub fn broker_urls(&self) -> Vec<String> {
+        self.read(|cluster| cluster.brokers().iter().map(|b| b.service_url.clone()).collect())
+    }
+
+    /// The addresses of the brokers' admin REST, by index, such as `http://127.0.0.1:8080`.
+    pub fn admin_urls(&self) -> Vec<String> {
+        self.read(|cluster| cluster.brokers().iter().map(|b| b.admin_url.clone()).collect())
+    }
+
+    /// The address that clients begin with: the first broker's.
+    pub fn service_url(&self) -> String {
+        self.broker_urls().into_iter().next().unwrap_or_default()
+    }
+
+    /// What drives and observes the cluster from outside.
+    pub fn control(&self) -> Control {
+        Control::new(self.clone())
+    }
+
+    /// Reads from the cluster.
+    pub fn read<R>(&self, look: impl FnOnce(&Cluster) -> R) -> R {
+        look(&self.lock().cluster)
+    }
+
+    /// Runs a call on the cluster: it gets the time, and what it causes goes out before this returns. Work that was due
+    /// before it is done first.
+    pub fn with<R>(&self, act: impl FnOnce(&mut Cluster, Millis) -> R) -> R {
+        let mut state = self.lock();
+        let now = state.clock.now();
+        state.cluster.tick(now);
+        let result = act(&mut state.cluster, now);
+        self.dispatch(state);
+        result
+    }
+
+    /// The time on the cluster's clock, in ms since 1970.
+    pub fn now(&self) -> Millis {
+        self.lock().clock.now()
+    }
+
+    /// Moves the clock forward; what becomes due happens at once.
+    pub fn advance_clock(&self, ms: u64) {
+        {
+            let mut state = self.lock();
+            state.clock.advance(ms);
+            // What the timer sleeps for comes earlier now.
+            state.planned = None;
+        }
+        self.with(|_, _| ());
+    }
+
+    /// Tells when the journal grows: the number that the next record gets.
+    pub fn watch_journal(&self) -> watch::Receiver<u64> {
+        self.shared.journal.subscribe()
+    }
+
+    /// Closes every connection and listener, and waits until all tasks ended.
+    pub async fn shutdown(&self) {
+        self.shared.shutdown.send_replace(true);
+        let mut tasks =
+            std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        while tasks.join_next().await.is_some() {}
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A call that panicked must not take every other connection with it.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {} // forget what ended
+        tasks.spawn(task);
+    }
+
+    /// Resolves once the cluster shuts down.
+    async fn stopped(&self) {
+        // An error means that the sender is gone, and with it the cluster.
+        let _ = self.shared.shutdown.subscribe().wait_for(|stop| *stop).await;
+    }
+
+    /// Hands the cluster's output to the connections, and tells the timer and followers of the journal.
+    fn dispatch(&self, mut state: MutexGuard<'_, State>) {
+        let now = state.clock.now();
+        let limit = state.cluster.config().outbound_limit;
+        loop {
+            let output = state.cluster.take_output();
+            if output.is_empty() {
+                break;
+            }
+            let mut slow = Vec::new();
+            for one in output {
+                match one {
+                    Output::Frame(conn, frame) => {
+                        if state.links.get(&conn).is_some_and(|link| link.send(frame) > limit) {
+                            slow.push(conn);
+                        }
+                    }
+                    Output::Close(conn) => {
+                        state.links.remove(&conn);
+                    }
+                }
+            }
+            for conn in slow {
+                let reason = format!("the client reads too slowly: more than {limit} bytes wait for it");
+                state.cluster.close(conn, &reason, now);
+            }
+        }
+        let next = state.cluster.next_deadline();
+        if next != state.planned {
+            state.planned = next;
+            self.shared.earlier.notify_one();
+        }
+        let up: Vec<bool> = state.cluster.brokers().iter().map(|b| b.up).collect();
+        self.shared.up.send_if_modified(|known| {
+            let changed = *known != up;
+            *known = up;
+            changed
+        });
+        let number = state.cluster.journal().next_number();
+        self.shared.journal.send_if_modified(|known| {
+            let changed = *known != number;
+            *known = number;
+            changed
+        });
+    }
+
+    async fn run_timer(&self) {
+        loop {
+            let due = {
+                let state = self.lock();
+                state.planned.map(|at| state.clock.instant(at))
+            };
+            let sleep = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep => self.with(|_, _| ()),
+                () = self.shared.earlier.notified() => {}
+                () = self.stopped() => return,
+            }
+        }
+    }
+}
