@@ -14,7 +14,6 @@ use sim_broker::{
     SimCluster, TcpOptions,
     core::{ClusterConfig, JournalConfig, Profile},
 };
-use tokio::io::AsyncReadExt;
 use tracing_subscriber::EnvFilter;
 
 /// A simulated Apache Pulsar cluster with Scalable Topics, for testing clients.
@@ -101,10 +100,7 @@ fn main() -> ExitCode {
         .build()
         .context("cannot start the runtime")
         .and_then(|runtime| {
-            let result = runtime.block_on(run(&options, config));
-            // A read of standard input may still be blocked.
-            runtime.shutdown_background();
-            result
+            runtime.block_on(run(&options, config))
         });
     match run {
         Ok(()) => ExitCode::SUCCESS,
@@ -185,14 +181,15 @@ fn announce(options: &Options, cluster: &SimCluster, profile: &str) -> std::io::
     out.flush()
 }
 
+/// Resolves when standard input ends, or cannot be read.
 async fn stdin_closed() {
-    let mut stdin = tokio::io::stdin();
-    let mut ignored = [0; 256];
-    while let Ok(n) = stdin.read(&mut ignored).await {
-        if n == 0 {
-            return;
-        }
-    }
+    let (sender, closed) = tokio::sync::oneshot::channel();
+    // A thread, as reading standard input cannot be cancelled; it ends with the process.
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = sender.send(());
+    });
+    let _ = closed.await;
 }
 
 /// Resolves when the process is asked to end.
