@@ -6,6 +6,10 @@ use super::ids::ConnId;
 
 /// One thing to do. Effects are carried out in the order in which they were appended.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all effects are frames; a box for each would cost more"
+)]
 pub enum Effect {
     /// Send a frame to a client.
     Send(ConnId, Frame),

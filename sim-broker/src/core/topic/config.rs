@@ -1,0 +1,59 @@
+//! A topic's settings, and the choices that its callers make.
+
+/// Settings of a topic.
+#[derive(Debug, Clone)]
+pub struct TopicConfig {
+    /// Whether messages that repeat a producer's sequence ids are dropped.
+    pub deduplication: bool,
+    /// The largest entry that is taken, in bytes (`max_message_size` in CONNECTED).
+    pub max_message_size: usize,
+    /// Which schemas may follow which.
+    pub compatibility: SchemaCompatibility,
+    /// Whether producers without a schema are refused once the topic has one.
+    pub schema_validation_enforced: bool,
+}
+
+impl Default for TopicConfig {
+    fn default() -> Self {
+        TopicConfig {
+            deduplication: false,
+            max_message_size: stc_proto::frame::DEFAULT_MAX_MESSAGE_SIZE,
+            compatibility: SchemaCompatibility::Full,
+            schema_validation_enforced: false,
+        }
+    }
+}
+
+/// Which schemas may follow the latest one of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SchemaCompatibility {
+    /// Any schema.
+    AlwaysCompatible,
+    /// None.
+    AlwaysIncompatible,
+    /// The new schema reads what the latest one wrote.
+    Backward,
+    /// The latest schema reads what the new one writes.
+    Forward,
+    /// Both.
+    #[default]
+    Full,
+}
+
+/// Where a subscription made by an admin call begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// At the first entry.
+    Earliest,
+    /// Behind the last entry.
+    Latest,
+}
+
+/// Which subscriptions a new segment takes over from its parents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyRule {
+    /// Every durable one.
+    Durable,
+    /// Durable ones that have a consumer, or were made by an admin call (as the broker 5.0.1 does).
+    ConnectedOrAdmin,
+}
