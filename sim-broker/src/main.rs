@@ -99,9 +99,7 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .context("cannot start the runtime")
-        .and_then(|runtime| {
-            runtime.block_on(run(&options, config))
-        });
+        .and_then(|runtime| runtime.block_on(run(&options, config)));
     match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error, 3),

@@ -45,7 +45,7 @@ impl Cluster {
             // The names are cluster-wide and the topic is inside the cluster: take them out for the call.
             let mut names = self.names.clone();
             let added =
-                self.on_topic(&topic, |t, effects| t.add_producer(key, &command, &mut names, now, effects));
+                self.on_topic(&topic, |t, effects| t.add_producer(key, &command, &mut names, effects));
             self.names = names;
             added.unwrap_or_else(|| Err(gone(&topic)))?;
             if let Some(c) = self.conns.get_mut(&conn) {
@@ -57,44 +57,28 @@ impl Cluster {
         self.answer_error(conn, command.request_id, result);
     }
 
-    /// SEND. A producer that the broker closed is not the client's mistake yet; one that never was closes the
-    /// connection.
+    /// SEND. The topic decides about a producer that the broker closed; one that never was closes the connection.
     pub(super) fn send(&mut self, conn: ConnId, command: CommandSend, entry: Bytes, now: Millis) {
         let key = ProducerKey { conn, id: command.producer_id };
         let Some(c) = self.conns.get(&conn) else { return };
-        if let Some(topic) = c.producers.get(&key.id).cloned() {
-            self.on_topic(&topic, |t, effects| t.send(key, &command, entry, now, effects));
-            return;
-        }
-        match c.closed_producers.get(&key.id) {
-            // What was in flight when a segment was sealed is refused; a topic that moved drops it silently.
+        let topic = c.producers.get(&key.id).or_else(|| c.closed_producers.get(&key.id)).cloned();
+        match topic {
             Some(topic) => {
-                if self.stored.get(topic).is_some_and(|s| s.topic.is_terminated()) {
-                    self.effects.send(
-                        conn,
-                        CommandSendError {
-                            producer_id: key.id,
-                            sequence_id: command.sequence_id,
-                            error: ServerError::TopicTerminatedError as i32,
-                            message: "Topic was already terminated".to_owned(),
-                        },
-                    );
-                }
+                self.on_topic(&topic, |t, effects| t.send(key, &command, entry, now, effects));
             }
             None => self.effects.close(conn, format!("SEND for unknown producer {}", key.id)),
         }
     }
 
     /// CLOSE_PRODUCER.
-    pub(super) fn close_producer(&mut self, conn: ConnId, command: CommandCloseProducer, now: Millis) {
+    pub(super) fn close_producer(&mut self, conn: ConnId, command: CommandCloseProducer) {
         let key = ProducerKey { conn, id: command.producer_id };
         let topic = self.conns.get_mut(&conn).and_then(|c| {
             c.closed_producers.remove(&key.id);
             c.producers.remove(&key.id)
         });
-        let closed = topic.and_then(|topic| {
-            self.on_topic(&topic, |t, effects| t.remove_producer(key, &command, now, effects))
-        });
+        let closed = topic
+            .and_then(|topic| self.on_topic(&topic, |t, effects| t.remove_producer(key, &command, effects)));
         if closed.is_none() {
             self.effects.send(conn, CommandSuccess { request_id: command.request_id, schema: None });
         }
@@ -160,10 +144,9 @@ impl Cluster {
     }
 
     /// UNSUBSCRIBE.
-    pub(super) fn unsubscribe(&mut self, conn: ConnId, command: CommandUnsubscribe, now: Millis) {
-        let done = self.on_consumer(conn, command.consumer_id, |t, key, effects| {
-            t.unsubscribe(key, &command, now, effects)
-        });
+    pub(super) fn unsubscribe(&mut self, conn: ConnId, command: CommandUnsubscribe) {
+        let done = self
+            .on_consumer(conn, command.consumer_id, |t, key, effects| t.unsubscribe(key, &command, effects));
         if let (Some(Ok(())), Some(c)) = (&done, self.conns.get_mut(&conn)) {
             c.consumers.remove(&command.consumer_id);
         }
@@ -171,9 +154,9 @@ impl Cluster {
     }
 
     /// SEEK.
-    pub(super) fn seek(&mut self, conn: ConnId, command: CommandSeek, now: Millis) {
-        let done = self
-            .on_consumer(conn, command.consumer_id, |t, key, effects| t.seek(key, &command, now, effects));
+    pub(super) fn seek(&mut self, conn: ConnId, command: CommandSeek) {
+        let done =
+            self.on_consumer(conn, command.consumer_id, |t, key, effects| t.seek(key, &command, effects));
         self.answer_error(conn, command.request_id, done.unwrap_or_else(|| Err(no_consumer())));
     }
 
