@@ -66,6 +66,7 @@ pub struct Broker {
 
 /// Something for a connection to do.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // nearly all are frames
 pub enum Output {
     /// Put this frame on the wire.
     Frame(ConnId, Frame),
