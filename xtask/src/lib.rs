@@ -1,0 +1,18 @@
+//! What `cargo xtask …` does, as a library: other crates' tests may start the real broker through it.
+//!
+//! - [`exit`]: the exit codes and how an error chooses one
+//! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
+//! - [`real_broker`]: the released Pulsar standalone as a background process
+
+pub mod exit;
+pub mod java;
+pub mod real_broker;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the workspace, where `real-broker/`, `adapters/` and `target/` are.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_path_buf()
+}

@@ -1,0 +1,28 @@
+//! `cargo xtask …`: parses the command line and calls the library.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::{exit, real_broker};
+
+/// Development tasks of the conformance suite.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Start, stop or look at the released Pulsar standalone broker
+    RealBroker(real_broker::cli::RealBroker),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.task {
+        Task::RealBroker(command) => real_broker::cli::run(command),
+    };
+    result.unwrap_or_else(|error| exit::report(&error))
+}
