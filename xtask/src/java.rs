@@ -122,7 +122,8 @@ fn installed() -> Vec<PathBuf> {
 
 /// The feature release that a JDK's `release` file states, or that its launcher prints where the file is missing.
 fn feature_release(home: &Path) -> Option<u32> {
-    if !home.join("bin/java").is_file() {
+    // A runtime without the compiler would start the broker and then fail to build the adapters.
+    if !["bin/java", "bin/javac"].iter().all(|tool| home.join(tool).is_file()) {
         return None;
     }
     let stated = fs::read_to_string(home.join("release")).ok().and_then(|text| {
@@ -235,7 +236,9 @@ mod tests {
     fn fake_jdk(dir: &Path, name: &str, version: &str) -> PathBuf {
         let home = dir.join(name);
         fs::create_dir_all(home.join("bin")).unwrap();
-        fs::write(home.join("bin/java"), "").unwrap();
+        for tool in ["bin/java", "bin/javac"] {
+            fs::write(home.join(tool), "").unwrap();
+        }
         fs::write(home.join("release"), format!("IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"{version}\"\n")).unwrap();
         home
     }

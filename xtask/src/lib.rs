@@ -1,9 +1,11 @@
 //! What `cargo xtask …` does, as a library: other crates' tests may start the real broker through it.
 //!
+//! - [`adapters`]: real clients, built and ready to run
 //! - [`exit`]: the exit codes and how an error chooses one
 //! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
 //! - [`real_broker`]: the released Pulsar standalone as a background process
 
+pub mod adapters;
 pub mod exit;
 pub mod java;
 pub mod real_broker;

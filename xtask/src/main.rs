@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{exit, real_broker};
+use xtask::{adapters, exit, real_broker};
 
 /// Development tasks of the conformance suite.
 #[derive(Parser)]
@@ -17,12 +17,15 @@ struct Cli {
 enum Task {
     /// Start, stop or look at the released Pulsar standalone broker
     RealBroker(real_broker::cli::RealBroker),
+    /// Run a real client against a broker, building it first when needed
+    Adapter(adapters::Run),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.task {
         Task::RealBroker(command) => real_broker::cli::run(command),
+        Task::Adapter(command) => adapters::run(&command),
     };
     result.unwrap_or_else(|error| exit::report(&error))
 }

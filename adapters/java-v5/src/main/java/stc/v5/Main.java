@@ -1,5 +1,6 @@
 package stc.v5;
 
+import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.pulsar.client.api.v5.PulsarClient;
@@ -17,6 +18,10 @@ public final class Main {
     }
 
     private static int run(String[] args) {
+        if (List.of(args).contains("--help")) {
+            System.out.println(Options.USAGE);
+            return 0;
+        }
         Options options;
         Supplier<Scenario> scenario;
         try {
