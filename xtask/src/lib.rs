@@ -4,11 +4,13 @@
 //! - [`exit`]: the exit codes and how an error chooses one
 //! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
 //! - [`real_broker`]: the released Pulsar standalone as a background process
+//! - [`test`]: every check of the project
 
 pub mod adapters;
 pub mod exit;
 pub mod java;
 pub mod real_broker;
+pub mod test;
 
 use std::path::{Path, PathBuf};
 

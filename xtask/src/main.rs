@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{adapters, exit, real_broker};
+use xtask::{adapters, exit, real_broker, test};
 
 /// Development tasks of the conformance suite.
 #[derive(Parser)]
@@ -19,6 +19,8 @@ enum Task {
     RealBroker(real_broker::cli::RealBroker),
     /// Run a real client against a broker, building it first when needed
     Adapter(adapters::Run),
+    /// Every check of the project; what this machine has no tools for is named and left out
+    Test(test::Test),
 }
 
 fn main() -> ExitCode {
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     let result = match cli.task {
         Task::RealBroker(command) => real_broker::cli::run(command),
         Task::Adapter(command) => adapters::run(&command),
+        Task::Test(command) => test::run(&command),
     };
     result.unwrap_or_else(|error| exit::report(&error))
 }
