@@ -28,9 +28,12 @@ pub enum ChangeError {
     /// A segment is still needed: it is active.
     #[error("segment {0} is active and cannot be pruned")]
     Active(u64),
-    /// The topic has used up its ids.
-    #[error("no segment id is left")]
-    NoId,
+    /// The segment wraps a classic topic, and is replaced by migration only.
+    #[error("segment {0} wraps a classic topic")]
+    Legacy(u64),
+    /// The topic has used up its segment ids or epochs.
+    #[error("no segment id or no epoch is left")]
+    Exhausted,
 }
 
 impl Layout {
@@ -70,7 +73,7 @@ impl Layout {
             return Err(ChangeError::Active(id));
         }
         let mut next = self.clone();
-        next.epoch += 1;
+        next.epoch = next.epoch.checked_add(1).ok_or(ChangeError::Exhausted)?;
         next.segments.remove(&id);
         for segment in next.segments.values_mut() {
             segment.parents.retain(|p| *p != id);
@@ -81,7 +84,12 @@ impl Layout {
 
     fn active_segment(&self, id: u64) -> Result<&Segment, ChangeError> {
         let segment = self.segment(id).ok_or(ChangeError::Unknown(id))?;
-        if segment.is_active() { Ok(segment) } else { Err(ChangeError::NotActive(id)) }
+        match segment {
+            _ if !segment.is_active() => Err(ChangeError::NotActive(id)),
+            // Its range means nothing, so successors of parts of it would not tile the ring.
+            _ if segment.is_legacy() => Err(ChangeError::Legacy(id)),
+            _ => Ok(segment),
+        }
     }
 
     /// Seals `parents` and puts active successors in their place.
@@ -92,11 +100,11 @@ impl Layout {
         now_ms: u64,
     ) -> Result<Layout, ChangeError> {
         let mut next = self.clone();
-        next.epoch += 1;
+        next.epoch = next.epoch.checked_add(1).ok_or(ChangeError::Exhausted)?;
         let mut children = Vec::new();
         for (range, buckets) in successors {
             let id = next.next_segment_id;
-            next.next_segment_id = id.checked_add(1).ok_or(ChangeError::NoId)?;
+            next.next_segment_id = id.checked_add(1).ok_or(ChangeError::Exhausted)?;
             let mut child = Segment::new(id, *range, next.epoch, now_ms, buckets.clone());
             child.parents = parents.to_vec();
             next.segments.insert(id, child);
