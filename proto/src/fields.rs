@@ -1,6 +1,6 @@
 //! Any protocol message as JSON: the form in which journals, recordings and reports show it.
 //!
-//! Keys are the names on the wire, enums are value names, bytes are lower-case hex, 64-bit integers are numbers, and
+//! Keys are the names on the wire, enums are value names (the number for a value that the protocol lacks), bytes are lower-case hex, 64-bit integers are numbers, and
 //! a field that is absent on the wire is absent here too.
 
 use std::sync::LazyLock;
@@ -167,9 +167,11 @@ fn value_from_json(field: &FieldDescriptor, json: &Json) -> Result<Value, Fields
         Kind::Double => json.as_f64().map(Value::F64),
         Kind::String => json.as_str().map(|v| Value::String(v.to_owned())),
         Kind::Bytes => json.as_str().and_then(unhex).map(|v| Value::Bytes(v.into())),
-        Kind::Enum(e) => {
-            json.as_str().and_then(|name| e.get_value_by_name(name)).map(|v| Value::EnumNumber(v.number()))
+        Kind::Enum(e) => match json.as_str() {
+            Some(name) => e.get_value_by_name(name).map(|v| v.number()),
+            None => json.as_i64().and_then(|v| v.try_into().ok()),
         }
+        .map(Value::EnumNumber),
         Kind::Message(inner) => return message_from_json(inner, json).map(Value::Message),
     };
     value.ok_or_else(|| FieldsError::Value {
