@@ -81,7 +81,14 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
     if !digits.len().is_multiple_of(2) {
         return None;
     }
-    digits.chunks_exact(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    digits
+        .chunks_exact(2)
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Why JSON is not a message of the protocol.
@@ -179,4 +186,46 @@ fn value_from_json(field: &FieldDescriptor, json: &Json) -> Result<Value, Fields
         expected: format!("{:?}", field.kind()),
         value: json.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Command, pulsar::CommandAuthResponse};
+
+    #[test]
+    fn hex_goes_both_ways() {
+        assert_eq!(hex(&[0, 0x0E, 0xFF]), "000eff");
+        assert_eq!(unhex("000eFF"), Some(vec![0, 0x0E, 0xFF]));
+        for bad in ["0", "0g", "+1", "é"] {
+            assert_eq!(unhex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_refused() {
+        let read = |json| command_from_json("FLOW", &json);
+        assert!(read(json!({"consumer_id": u64::MAX, "messagePermits": 1})).is_ok());
+        assert!(matches!(read(json!({"consumer_id": -1})), Err(FieldsError::Value { .. })));
+        assert!(matches!(read(json!({"messagePermits": 1u64 << 32})), Err(FieldsError::Value { .. })));
+        assert!(matches!(read(json!({"consumer_id": [1]})), Err(FieldsError::Value { .. })));
+        assert!(matches!(read(json!({"permits": 1})), Err(FieldsError::NoField { .. })));
+        assert!(matches!(read(json!([])), Err(FieldsError::Value { .. })));
+        assert!(matches!(command_from_json("FLOWS", &json!({})), Err(FieldsError::NoType(_))));
+    }
+
+    #[test]
+    fn enums_without_a_name_and_bytes_survive() {
+        let json = json!({"request_id": 1, "error": 99, "message": ""});
+        assert_eq!(command_from_json("ERROR", &json).unwrap().fields(), json);
+        let json = json!({"response": {"auth_method_name": "token", "auth_data": "00ff"}});
+        let command = command_from_json("AUTH_RESPONSE", &json).unwrap();
+        assert_eq!(command.fields(), json);
+        let Command::AuthResponse(CommandAuthResponse { response: Some(data), .. }) = command else {
+            panic!("another command");
+        };
+        assert_eq!(data.auth_data.as_deref(), Some(&[0, 0xFF][..]));
+    }
 }
