@@ -120,3 +120,61 @@ impl Layout {
         Ok(next)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bucket counts of the active segments.
+    fn buckets(layout: &Layout) -> Vec<u32> {
+        layout.active().map(|s| s.buckets.count()).collect()
+    }
+
+    #[test]
+    fn the_bucket_budget_is_shared_halved_and_summed() {
+        assert_eq!(buckets(&Layout::initial(1, 4, 0)), [4]);
+        assert_eq!(buckets(&Layout::initial(3, 4, 0)), [1, 1, 1]);
+        assert_eq!(buckets(&Layout::initial(7, 4, 0)), [1; 7]);
+        let split = Layout::initial(1, 7, 0).split(0, 1).unwrap();
+        assert_eq!(buckets(&split), [3, 3]);
+        assert_eq!(buckets(&split.merge(2, 1, 2).unwrap()), [6]);
+        let one = Layout::initial(1, 1, 0).split(0, 1).unwrap();
+        assert_eq!(buckets(&one), [1, 1]);
+        let many = Layout::initial(2, 4, 0).rebucket(0, 1000, 1).unwrap().rebucket(1, 1000, 1).unwrap();
+        assert_eq!(buckets(&many.merge(2, 3, 2).unwrap()), [MAX_BUCKETS]);
+    }
+
+    #[test]
+    fn a_split_seals_its_parent_one_epoch_later() {
+        let layout = Layout::initial(1, 4, 10).split(0, 20).unwrap();
+        let parent = layout.segment(0).unwrap();
+        assert_eq!(layout.epoch(), 1);
+        assert_eq!((parent.sealed_at_epoch, parent.sealed_at_ms), (Some(1), Some(20)));
+        assert_eq!(parent.children, [1, 2]);
+        let child = layout.segment(2).unwrap();
+        assert_eq!((child.created_at_epoch, child.created_at_ms), (1, 20));
+        assert_eq!((child.range.start(), child.parents.as_slice()), (0x8000, &[0][..]));
+    }
+
+    #[test]
+    fn a_pruned_segment_leaves_its_childrens_parents() {
+        let layout = Layout::initial(1, 4, 0).split(0, 1).unwrap().prune(0).unwrap();
+        assert_eq!((layout.epoch(), layout.next_segment_id()), (2, 3));
+        assert!(layout.segments().all(|s| s.parents.is_empty()));
+        assert_eq!(layout.prune(1), Err(ChangeError::Active(1)));
+        assert_eq!(layout.prune(0), Err(ChangeError::Unknown(0)));
+    }
+
+    #[test]
+    fn refusals_say_why() {
+        let layout = Layout::initial(3, 4, 0);
+        assert_eq!(layout.merge(0, 2, 1), Err(ChangeError::NotAdjacent(0, 2)));
+        assert_eq!(layout.rebucket(0, 1, 1), Err(ChangeError::SameBuckets(0)));
+        assert_eq!(layout.rebucket(0, 0, 1), Err(ChangeError::BucketCount(0)));
+        assert_eq!(layout.rebucket(0, 1025, 1), Err(ChangeError::BucketCount(1025)));
+        assert_eq!(layout.split(9, 1), Err(ChangeError::Unknown(9)));
+        let split = layout.split(0, 1).unwrap();
+        assert_eq!(split.split(0, 2), Err(ChangeError::NotActive(0)));
+        assert_eq!(split.merge(0, 1, 2), Err(ChangeError::NotActive(0)));
+    }
+}
