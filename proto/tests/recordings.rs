@@ -1,6 +1,6 @@
 //! Every frame of the recordings (`recordings/README.md`) is rebuilt from its row and read again.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a helper of a test may fail the test
+// A helper of a test may fail the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! Our hashing, names and layouts against the answers of Pulsar's own classes (`data/README.md`).
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a helper of a test may fail the test
+// A helper of a test may fail the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{collections::BTreeMap, fs, sync::LazyLock};
 

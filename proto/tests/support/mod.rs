@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! What the integration tests share: the recordings, and messages of any type.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)] // each test uses a part of it
 
 use std::{fs, path::PathBuf};
@@ -6,6 +6,8 @@ use std::{fs, path::PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 use stc_proto::fields::unhex;
+
+pub(crate) mod arbitrary;
 
 /// A file below `tests/`.
 pub(crate) fn path(name: &str) -> PathBuf {
