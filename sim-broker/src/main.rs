@@ -133,6 +133,8 @@ fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
 async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
     let profile = config.profile.name.clone();
     let tcp = TcpOptions { bind: options.bind, port: options.port, admin_port: options.admin_port };
+    // Whoever reads that it is ready may end it at once.
+    let mut signals = Signals::listen()?;
     let cluster = SimCluster::tcp(config, tcp).await?;
     announce(options, &cluster, &profile).context("cannot print the URLs")?;
     let end = async {
@@ -143,7 +145,7 @@ async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        result = signalled() => result?,
+        result = signals.asked_to_end() => result?,
         () = end => {}
     }
     cluster.shutdown().await;
@@ -190,17 +192,39 @@ async fn stdin_closed() {
     let _ = closed.await;
 }
 
-/// Resolves when the process is asked to end.
-async fn signalled() -> anyhow::Result<()> {
+/// SIGINT and SIGTERM; elsewhere Ctrl-C.
+struct Signals {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-        tokio::select! {
-            result = tokio::signal::ctrl_c() => result.context("cannot listen for SIGINT"),
-            _ = terminate.recv() => Ok(()),
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// From now on, a signal is noted instead of killing the process.
+    fn listen() -> anyhow::Result<Self> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+            let terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+            Ok(Signals { interrupt, terminate })
         }
+        #[cfg(not(unix))]
+        Ok(Signals {})
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")
+
+    /// Resolves when the process is asked to end.
+    async fn asked_to_end(&mut self) -> anyhow::Result<()> {
+        #[cfg(unix)]
+        {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+            Ok(())
+        }
+        #[cfg(not(unix))]
+        tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")
+    }
 }
