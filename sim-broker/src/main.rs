@@ -152,32 +152,35 @@ async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tells that the cluster accepts connections, and where.
+/// Tells that the cluster accepts connections, and where. One write, as the reader may go away after the first line.
 fn announce(options: &Options, cluster: &SimCluster, profile: &str) -> std::io::Result<()> {
     let (brokers, admins) = (cluster.broker_urls(), cluster.admin_urls());
-    let mut out = std::io::stdout().lock();
-    if options.json {
+    let control = admins.first().map(|url| format!("{url}/control/v1"));
+    let text = if options.json {
         let line = json!({
             "service_url": cluster.service_url(),
             "admin_url": admins.first(),
             "broker_urls": brokers,
             "admin_urls": admins,
-            "control_url": admins.first().map(|url| format!("{url}/control/v1")),
+            "control_url": control,
             "profile": profile,
             "seed": options.seed,
             "pid": std::process::id(),
         });
-        writeln!(out, "{line}")?;
+        format!("{line}\n")
     } else {
-        writeln!(out, "sim-broker plays {profile}, seed {}", options.seed)?;
-        for (i, (broker, admin)) in brokers.iter().zip(&admins).enumerate() {
-            writeln!(out, "  broker {i}  {broker}  admin {admin}")?;
-        }
-        if let Some(admin) = admins.first() {
-            writeln!(out, "  control   {admin}/control/v1")?;
-        }
-        writeln!(out, "ready; Ctrl-C ends it")?;
-    }
+        let lines: String = (0..)
+            .zip(brokers.iter().zip(&admins))
+            .map(|(i, (broker, admin))| format!("  broker {i}  {broker}  admin {admin}\n"))
+            .collect();
+        let control = control.unwrap_or_default();
+        let seed = options.seed;
+        format!(
+            "sim-broker plays {profile}, seed {seed}\n{lines}  control   {control}\nready; Ctrl-C ends it\n"
+        )
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
     out.flush()
 }
 
