@@ -131,6 +131,24 @@ async fn a_broker_that_comes_back_in_time_keeps_what_it_owned() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_broker_is_given_its_own_time_to_come_back() {
+    let cluster = cluster();
+    create(&cluster, TOPIC, 3);
+    let control = cluster.control();
+    let url = |i: usize| cluster.broker_urls()[i].clone();
+    let served = || control.current_dag(TOPIC).unwrap().segment_brokers;
+    control.kill_broker(BrokerId(0)).unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    control.kill_broker(BrokerId(1)).unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    // What broker 0 had is taken over; what broker 1 has waits for it.
+    assert_eq!(served().len(), 2);
+    assert!(served().iter().all(|b| b.broker_url == url(2)));
+    control.revive_broker(BrokerId(1)).unwrap();
+    assert_eq!(served().iter().filter(|b| b.broker_url == url(1)).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_every_broker_dead_the_first_one_back_takes_everything() {
     let cluster = cluster();
     create(&cluster, TOPIC, 3);
