@@ -89,6 +89,13 @@ async fn a_client_that_does_not_read_is_closed_and_others_go_on() {
     assert!(close_reason(&cluster.control()).contains("too slowly"));
     client.expect_nothing().await;
     assert_eq!(cluster.control().stored("topic://public/default/t").unwrap().len(), 200);
+    // It is cut off although it never read; what the link held is still there.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut read = 0;
+    while slow.try_recv().await.is_some() {
+        read += 1;
+    }
+    assert!(read < 100, "{read}");
 }
 
 #[tokio::test(start_paused = true)]
