@@ -1,7 +1,7 @@
 //! The per-segment producers or consumers of one producer or consumer on their connections: ids, events, orderly
 //! closing. The state machines know segments; brokers know ids on connections. This is where the two meet.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use stc_proto::{
     Command, Frame,
@@ -42,9 +42,9 @@ pub(crate) struct Attachments {
     client: Arc<Shared>,
     party: Party,
     /// The id of each segment's producer or consumer, the same through all its attachments.
-    ids: HashMap<u64, u64>,
-    segments: HashMap<u64, u64>,
-    standing: HashMap<u64, Attachment>,
+    ids: BTreeMap<u64, u64>,
+    segments: BTreeMap<u64, u64>,
+    standing: BTreeMap<u64, Attachment>,
     sender: EventSender,
     events: mpsc::UnboundedReceiver<Event>,
     /// What came for an id whose attachment is not known to stand yet.
@@ -58,9 +58,9 @@ impl Attachments {
         Attachments {
             client,
             party,
-            ids: HashMap::new(),
-            segments: HashMap::new(),
-            standing: HashMap::new(),
+            ids: BTreeMap::new(),
+            segments: BTreeMap::new(),
+            standing: BTreeMap::new(),
             sender,
             events,
             early: Vec::new(),
@@ -189,7 +189,7 @@ impl Attachments {
                     .map(|(segment, _)| *segment)
                     .collect();
                 let mut events = Vec::new();
-                for segment in sorted(lost) {
+                for segment in lost {
                     self.standing.remove(&segment);
                     events.push(SegmentEvent::Lost { segment });
                 }
@@ -219,15 +219,10 @@ impl Drop for Attachments {
     /// Whatever still stands is closed on the wire, best effort.
     fn drop(&mut self) {
         let segments: Vec<u64> = self.standing.keys().copied().collect();
-        for segment in sorted(segments) {
+        for segment in segments {
             self.forget(segment);
         }
     }
-}
-
-fn sorted(mut segments: Vec<u64>) -> Vec<u64> {
-    segments.sort_unstable();
-    segments
 }
 
 fn close(party: Party, id: u64, request_id: u64) -> Command {

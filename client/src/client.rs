@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use crate::{
     address::{BrokerAddress, parse_service_url},
@@ -47,7 +47,9 @@ pub(crate) struct Shared {
     next_consumer: AtomicU64,
     next_session: AtomicU64,
     /// Set when the client closes: producers and consumers close themselves then.
-    closing: watch::Sender<bool>,
+    closing: AtomicBool,
+    /// Wakes them, in a fixed order.
+    close: Notify,
     /// Every producer and consumer holds a clone; `None` once the client closes.
     alive: Mutex<Option<mpsc::Sender<()>>>,
     /// Ends when the last clone of `alive` is gone.
@@ -71,9 +73,13 @@ impl Shared {
         self.next_session.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Told when the client closes.
-    pub(crate) fn closing(&self) -> watch::Receiver<bool> {
-        self.closing.subscribe()
+    /// Resolves when the client closes.
+    pub(crate) async fn closing(&self) {
+        let mut close = std::pin::pin!(self.close.notified());
+        close.as_mut().enable();
+        if !self.closing.load(Ordering::Relaxed) {
+            close.await;
+        }
     }
 
     /// Keeps a close of the client waiting while it lives.
@@ -109,7 +115,8 @@ impl PulsarClient {
     /// None today; closing is best effort.
     pub async fn close(&self) -> Result<(), Error> {
         self.shared.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.shared.closing.send_replace(true);
+        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.close.notify_waiters();
         // Nothing is ever sent: this ends when the last sender is dropped.
         while self.shared.gone.lock().await.recv().await.is_some() {}
         self.shared.pool.close();
@@ -248,7 +255,8 @@ impl ClientBuilder {
                 next_producer: AtomicU64::new(0),
                 next_consumer: AtomicU64::new(0),
                 next_session: AtomicU64::new(1),
-                closing: watch::Sender::new(false),
+                closing: AtomicBool::new(false),
+                close: Notify::new(),
                 alive: Mutex::new(Some(alive)),
                 gone: tokio::sync::Mutex::new(gone),
             }),

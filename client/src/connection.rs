@@ -4,7 +4,7 @@
 //! everyone who waits for an answer or for events.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -49,7 +49,7 @@ pub(crate) enum EventKind {
 pub(crate) type EventSender = mpsc::UnboundedSender<Event>;
 
 /// Whose ids they are: brokers number producers and consumers separately, sessions have ids of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Party {
     Producer,
     Consumer,
@@ -76,12 +76,13 @@ pub(crate) struct Connection {
     max_message_size: usize,
 }
 
+/// Ordered maps, so that those who are told of a loss are told in the same order in every run.
 #[derive(Debug, Default)]
 struct State {
     /// Why the connection is lost, once it is.
     lost: Option<Error>,
-    requests: HashMap<u64, oneshot::Sender<Result<Command, Error>>>,
-    parties: HashMap<(Party, u64), EventSender>,
+    requests: BTreeMap<u64, oneshot::Sender<Result<Command, Error>>>,
+    parties: BTreeMap<(Party, u64), EventSender>,
 }
 
 impl Connection {

@@ -1,7 +1,7 @@
 //! The connections of a client, one for each broker, and the classic lookup that finds the broker of a topic.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// A broker, and where to connect for it: elsewhere when a proxy or the service address stands before it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Endpoint {
     broker: BrokerAddress,
     through: BrokerAddress,
@@ -49,7 +49,7 @@ pub(crate) struct Pool {
     service: Vec<BrokerAddress>,
     /// Which of the service addresses is tried first.
     next_service: AtomicUsize,
-    slots: Mutex<HashMap<Endpoint, Slot>>,
+    slots: Mutex<BTreeMap<Endpoint, Slot>>,
     next_connection: AtomicU64,
     next_request: AtomicU64,
     closed: AtomicBool,

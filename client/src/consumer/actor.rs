@@ -11,7 +11,7 @@ use stc_proto::{
     },
 };
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     task::JoinSet,
     time::Instant,
 };
@@ -55,7 +55,6 @@ pub(crate) struct Actor {
     attaching: JoinSet<Outcome<()>>,
     closers: Vec<oneshot::Sender<Result<(), Error>>>,
     close_deadline: Option<Instant>,
-    client_closing: watch::Receiver<bool>,
     closed: bool,
     _alive: mpsc::Sender<()>,
 }
@@ -73,7 +72,6 @@ impl Actor {
         let revision = watch.state.borrow().revision;
         Actor {
             attachments: Attachments::new(client.clone(), Party::Consumer),
-            client_closing: client.closing(),
             revision,
             client,
             core,
@@ -127,9 +125,7 @@ impl Actor {
             }
             events = self.attachments.next() => events.into_iter().for_each(|event| self.event(event)),
             request = self.requests.recv(), if self.requests_open => self.request(request),
-            Ok(()) = async { self.client_closing.wait_for(|closing| *closing).await.map(drop) }, if !closing => {
-                self.close();
-            }
+            () = self.client.closing(), if !closing => self.close(),
             () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
             () = sleep(self.close_deadline), if closing => self.core.abort(),
         }

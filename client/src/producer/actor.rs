@@ -11,7 +11,7 @@ use stc_proto::{
     pulsar::{CommandProducer, CommandSend, KeyValue, ProducerAccessMode, Schema as WireSchema},
 };
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     task::JoinSet,
     time::{Instant, sleep_until},
 };
@@ -59,7 +59,6 @@ pub(crate) struct Actor {
     /// When a close that cannot be completed is given up.
     close_deadline: Option<Instant>,
     close_result: Result<(), Error>,
-    client_closing: watch::Receiver<bool>,
     closed: bool,
     _alive: mpsc::Sender<()>,
 }
@@ -77,7 +76,6 @@ impl Actor {
         let revision = watch.state.borrow().revision;
         Actor {
             attachments: Attachments::new(client.clone(), Party::Producer),
-            client_closing: client.closing(),
             revision,
             client,
             core,
@@ -135,9 +133,7 @@ impl Actor {
             }
             events = self.attachments.next() => events.into_iter().for_each(|event| self.event(event)),
             request = self.requests.recv(), if self.requests_open => self.request(request),
-            Ok(()) = async { self.client_closing.wait_for(|closing| *closing).await.map(drop) }, if !closing => {
-                self.close();
-            }
+            () = self.client.closing(), if !closing => self.close(),
             () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
             () = sleep(self.close_deadline), if closing => {
                 self.close_result = Err(Error::timeout("what was pending could not be published before the close"));
