@@ -270,6 +270,7 @@ impl SimCluster {
                 }
             };
             tokio::select! {
+                biased;
                 () = sleep => self.with(|_, _| ()),
                 () = self.shared.earlier.notified() => {}
                 () = self.stopped() => return,
