@@ -29,6 +29,8 @@ mod publish;
 mod schema;
 mod stats;
 mod subscription;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
