@@ -161,7 +161,12 @@ impl Client {
     }
 
     /// Sends a message and takes its receipt.
-    pub(crate) async fn publish_ok(&mut self, producer_id: u64, sequence_id: u64, payload: &str) -> MessageIdData {
+    pub(crate) async fn publish_ok(
+        &mut self,
+        producer_id: u64,
+        sequence_id: u64,
+        payload: &str,
+    ) -> MessageIdData {
         self.publish(producer_id, sequence_id, payload).await;
         let receipt = expect!(self, SendReceipt);
         assert_eq!((receipt.producer_id, receipt.sequence_id), (producer_id, sequence_id));
