@@ -1,5 +1,5 @@
 //! Compiles `proto/pulsar.proto` with protox (no protoc needed) into prost types, and keeps its descriptor for
-//! [`descriptor`](src/descriptor.rs), which renders commands as JSON and knows which fields are required.
+//! `src/fields.rs`, which renders messages as JSON, and `src/required.rs`, which knows what is required.
 
 use std::{env, error::Error, fs, path::PathBuf};
 

@@ -7,7 +7,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
 use thiserror::Error;
 
-use crate::pulsar::SingleMessageMetadata;
+use crate::{pulsar::SingleMessageMetadata, required};
 
 /// Why a payload is not a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -18,7 +18,7 @@ pub enum BatchError {
         /// Which message, counted from 0.
         index: usize,
     },
-    /// A message's metadata is not protobuf, or its payload size is negative.
+    /// A message's metadata is not protobuf, or its payload size is absent or negative.
     #[error("malformed metadata of message {index} in a batch")]
     Malformed {
         /// Which message, counted from 0.
@@ -46,9 +46,11 @@ pub fn read(mut payload: Bytes, count: usize) -> Result<Vec<(SingleMessageMetada
         if size > payload.len() {
             return Err(truncated);
         }
-        let metadata = SingleMessageMetadata::decode(payload.split_to(size))
-            .map_err(|_| BatchError::Malformed { index })?;
-        let size = usize::try_from(metadata.payload_size).map_err(|_| BatchError::Malformed { index })?;
+        let malformed = || BatchError::Malformed { index };
+        let metadata = payload.split_to(size);
+        required::check_message(&required::SINGLE_METADATA, &metadata).map_err(|_| malformed())?;
+        let metadata = SingleMessageMetadata::decode(metadata).map_err(|_| malformed())?;
+        let size = usize::try_from(metadata.payload_size).map_err(|_| malformed())?;
         if size > payload.len() {
             return Err(truncated);
         }

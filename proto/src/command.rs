@@ -167,3 +167,26 @@ impl Command {
         self.encode_body(buf);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_agree_with_the_protocol() {
+        let mut count = 0;
+        for number in 0..256 {
+            let name = base_command::Type::try_from(number as i32).ok().map(|t| t.as_str_name());
+            assert_eq!(Command::name_of(number), name);
+            assert_eq!(name.and_then(Command::number_of), name.map(|_| number));
+            assert_eq!(Command::body_type(number).is_some(), name.is_some());
+            count += usize::from(name.is_some());
+        }
+        assert_eq!(count, 71);
+    }
+
+    #[test]
+    fn a_command_is_small_enough_to_be_moved() {
+        assert!(size_of::<Command>() <= 512, "{} bytes", size_of::<Command>());
+    }
+}

@@ -80,7 +80,7 @@ impl Entry {
             checksum = Some(found);
         }
         let metadata = sized(&mut bytes, "metadata")?;
-        required::check_metadata(&metadata)?;
+        required::check_message(&required::METADATA, &metadata)?;
         let metadata = MessageMetadata::decode(metadata).map_err(malformed)?;
         Ok(Entry { broker, checksum, metadata, payload: bytes })
     }

@@ -1,6 +1,6 @@
 //! Any protocol message as JSON: the form in which journals, recordings and reports show it.
 //!
-//! Keys are the names on the wire, enums are value names, bytes are lower-case hex, 64-bit integers are numbers, and
+//! Keys are the names on the wire, enums are value names (the number for a value that the protocol lacks), bytes are lower-case hex, 64-bit integers are numbers, and
 //! a field that is absent on the wire is absent here too.
 
 use std::sync::LazyLock;
@@ -81,7 +81,14 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
     if !digits.len().is_multiple_of(2) {
         return None;
     }
-    digits.chunks_exact(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    digits
+        .chunks_exact(2)
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Why JSON is not a message of the protocol.
@@ -167,9 +174,11 @@ fn value_from_json(field: &FieldDescriptor, json: &Json) -> Result<Value, Fields
         Kind::Double => json.as_f64().map(Value::F64),
         Kind::String => json.as_str().map(|v| Value::String(v.to_owned())),
         Kind::Bytes => json.as_str().and_then(unhex).map(|v| Value::Bytes(v.into())),
-        Kind::Enum(e) => {
-            json.as_str().and_then(|name| e.get_value_by_name(name)).map(|v| Value::EnumNumber(v.number()))
+        Kind::Enum(e) => match json.as_str() {
+            Some(name) => e.get_value_by_name(name).map(|v| v.number()),
+            None => json.as_i64().and_then(|v| v.try_into().ok()),
         }
+        .map(Value::EnumNumber),
         Kind::Message(inner) => return message_from_json(inner, json).map(Value::Message),
     };
     value.ok_or_else(|| FieldsError::Value {
@@ -177,4 +186,46 @@ fn value_from_json(field: &FieldDescriptor, json: &Json) -> Result<Value, Fields
         expected: format!("{:?}", field.kind()),
         value: json.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Command, pulsar::CommandAuthResponse};
+
+    #[test]
+    fn hex_goes_both_ways() {
+        assert_eq!(hex(&[0, 0x0E, 0xFF]), "000eff");
+        assert_eq!(unhex("000eFF"), Some(vec![0, 0x0E, 0xFF]));
+        for bad in ["0", "0g", "+1", "é"] {
+            assert_eq!(unhex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_refused() {
+        let read = |json| command_from_json("FLOW", &json);
+        assert!(read(json!({"consumer_id": u64::MAX, "messagePermits": 1})).is_ok());
+        assert!(matches!(read(json!({"consumer_id": -1})), Err(FieldsError::Value { .. })));
+        assert!(matches!(read(json!({"messagePermits": 1u64 << 32})), Err(FieldsError::Value { .. })));
+        assert!(matches!(read(json!({"consumer_id": [1]})), Err(FieldsError::Value { .. })));
+        assert!(matches!(read(json!({"permits": 1})), Err(FieldsError::NoField { .. })));
+        assert!(matches!(read(json!([])), Err(FieldsError::Value { .. })));
+        assert!(matches!(command_from_json("FLOWS", &json!({})), Err(FieldsError::NoType(_))));
+    }
+
+    #[test]
+    fn enums_without_a_name_and_bytes_survive() {
+        let json = json!({"request_id": 1, "error": 99, "message": ""});
+        assert_eq!(command_from_json("ERROR", &json).unwrap().fields(), json);
+        let json = json!({"response": {"auth_method_name": "token", "auth_data": "00ff"}});
+        let command = command_from_json("AUTH_RESPONSE", &json).unwrap();
+        assert_eq!(command.fields(), json);
+        let Command::AuthResponse(CommandAuthResponse { response: Some(data), .. }) = command else {
+            panic!("another command");
+        };
+        assert_eq!(data.auth_data.as_deref(), Some(&[0, 0xFF][..]));
+    }
 }

@@ -155,34 +155,49 @@ fn peek_u32(buf: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_be_bytes(bytes) as usize)
 }
 
-/// Decodes a `BaseCommand`. Bodies of other types than the announced one, and unknown fields, are skipped.
-pub fn decode_command(bytes: Bytes) -> Result<Command, FrameError> {
+/// Finds the type of a `BaseCommand` unless it is given, and the body of that type if it comes behind. The last
+/// occurrence wins, as protobuf has it for a scalar; nobody splits a body in two.
+fn scan(mut rest: &[u8], given: Option<u32>) -> Result<(Option<u32>, Option<&[u8]>), FrameError> {
     let malformed = |e: prost::DecodeError| FrameError::Malformed(e.to_string());
-    let mut kind: Option<u32> = None;
-    let mut bodies: Vec<(u32, Bytes)> = Vec::with_capacity(1);
-    let mut rest = bytes;
-    while rest.has_remaining() {
+    let (mut kind, mut body) = (given, None);
+    while !rest.is_empty() {
         let (field, wire) = encoding::decode_key(&mut rest).map_err(malformed)?;
         match (field, wire) {
             (TYPE_FIELD, WireType::Varint) => {
                 let value = encoding::decode_varint(&mut rest).map_err(malformed)?;
-                kind = Some(u32::try_from(value).unwrap_or(u32::MAX));
+                let value = u32::try_from(value).unwrap_or(u32::MAX);
+                if given.is_none() && kind.replace(value) != Some(value) {
+                    body = None;
+                }
             }
             (_, WireType::LengthDelimited) => {
                 let len = encoding::decode_varint(&mut rest).map_err(malformed)?;
-                if len > rest.len() as u64 {
-                    return Err(FrameError::Malformed("body longer than the command".into()));
+                let (value, behind) = usize::try_from(len)
+                    .ok()
+                    .and_then(|len| rest.split_at_checked(len))
+                    .ok_or_else(|| FrameError::Malformed("body longer than the command".into()))?;
+                if kind == Some(field) {
+                    body = Some(value);
                 }
-                bodies.push((field, rest.split_to(len as usize)));
+                rest = behind;
             }
             _ => encoding::skip_field(wire, field, &mut rest, Default::default()).map_err(malformed)?,
         }
     }
+    Ok((kind, body))
+}
+
+/// Decodes a `BaseCommand`. Bodies of other types than the announced one, and unknown fields, are skipped.
+pub fn decode_command(bytes: Bytes) -> Result<Command, FrameError> {
+    let malformed = |e: prost::DecodeError| FrameError::Malformed(e.to_string());
+    // The type comes first in every known encoder, but need not: without it, look for it before the body.
+    let (kind, body) = match scan(&bytes, None)? {
+        (Some(kind), None) => scan(&bytes, Some(kind))?,
+        found => found,
+    };
     let kind = kind.ok_or(FrameError::NoType)?;
     let Some(name) = Command::name_of(kind) else { return Err(FrameError::UnknownCommand(kind)) };
-    // The last occurrence wins, as protobuf has it for repeated singular scalars; nobody splits a body in two.
-    let body = bodies.into_iter().rev().find(|(field, _)| *field == kind).map(|(_, body)| body);
-    let body = body.ok_or(FrameError::NoBody(name))?;
+    let body = bytes.slice_ref(body.ok_or(FrameError::NoBody(name))?);
     required::check_command(kind, &body)?;
     match Command::decode_body(kind, body) {
         Some(decoded) => decoded.map_err(malformed),

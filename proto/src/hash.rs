@@ -33,3 +33,28 @@ impl KeyHash {
         (self.0 & 0x7FFF_FFFF).checked_rem(n).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_keys() {
+        for (key, hash) in [("key-0", 0xE337_F8BF), ("key-1", 0x98B1_15A0), ("key-2", 0xF3F8_550C), ("", 0)] {
+            assert_eq!(KeyHash::of(key), KeyHash(hash), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_high_half_is_the_segment_and_the_low_half_the_bucket() {
+        let hash = KeyHash(0xE337_F8BF);
+        assert_eq!((hash.segment(), hash.bucket()), (0xE337, 0xF8BF));
+    }
+
+    #[test]
+    fn legacy_choice_leaves_out_the_sign_bit() {
+        assert_eq!(KeyHash(0x8000_0003).legacy(2), 1);
+        assert_eq!(KeyHash(0xFFFF_FFFF).legacy(0x8000_0000), 0x7FFF_FFFF);
+        assert_eq!(KeyHash(7).legacy(0), 0);
+    }
+}

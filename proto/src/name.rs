@@ -1,4 +1,6 @@
 //! Topic names and segment names (data-model §1, wire-protocol §3, compatibility §1).
+//!
+//! What is a name, and what its canonical form is, follows Pulsar's own classes (`tests/vectors.rs`).
 
 use std::{fmt, str::FromStr};
 
@@ -30,10 +32,15 @@ impl Domain {
         }
     }
 
+    /// Pulsar takes a scheme in any case.
     fn parse(scheme: &str) -> Option<Self> {
         [Domain::Persistent, Domain::NonPersistent, Domain::Topic, Domain::Segment]
             .into_iter()
-            .find(|d| d.as_str() == scheme)
+            .find(|d| d.as_str().eq_ignore_ascii_case(scheme))
+    }
+
+    fn is_classic(self) -> bool {
+        matches!(self, Domain::Persistent | Domain::NonPersistent)
     }
 }
 
@@ -48,6 +55,9 @@ pub struct NameError {
 }
 
 /// A topic name in canonical form: `<domain>://<tenant>/<namespace>/<local name>`.
+///
+/// The text is the identity of a topic. As in Pulsar, a scheme in upper case stays as it was written, so that name
+/// is another topic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopicName {
     domain: Domain,
@@ -60,9 +70,20 @@ pub struct TopicName {
 const PARTITION: &str = "-partition-";
 
 impl TopicName {
-    /// Puts a name together from its parts.
+    /// Puts a name together from its parts. In the `segment://` domain the local name has to end in a segment's
+    /// descriptor, which is brought to its one canonical spelling.
     pub fn new(domain: Domain, tenant: &str, namespace: &str, local: &str) -> Result<Self, NameError> {
-        let text = format!("{}://{tenant}/{namespace}/{local}", domain.as_str());
+        TopicName::with_scheme(domain.as_str(), domain, tenant, namespace, local)
+    }
+
+    fn with_scheme(
+        scheme: &str,
+        domain: Domain,
+        tenant: &str,
+        namespace: &str,
+        local: &str,
+    ) -> Result<Self, NameError> {
+        let mut text = format!("{scheme}://{tenant}/{namespace}/{local}");
         let error = |reason| NameError { name: text.clone(), reason };
         if !is_named_entity(tenant) {
             return Err(error("the tenant has a character other than letters, digits and -=:._"));
@@ -72,6 +93,13 @@ impl TopicName {
         }
         if local.trim().is_empty() {
             return Err(error("the local name is empty"));
+        }
+        if domain.is_classic() && local.contains('/') {
+            return Err(error("a classic topic name has no cluster and no slash in its local name"));
+        }
+        if domain == Domain::Segment {
+            let (topic, range, id) = parse_segment(local).map_err(error)?;
+            text = format!("{scheme}://{tenant}/{namespace}/{topic}/{}", descriptor(range, id));
         }
         let tenant_end = domain.as_str().len() + 3 + tenant.len();
         let namespace_end = tenant_end + 1 + namespace.len();
@@ -85,15 +113,16 @@ impl TopicName {
         if name.trim().is_empty() {
             return Err(error("it is empty"));
         }
-        let (domain, rest) = match name.split_once("://") {
+        let (scheme, domain, rest) = match name.split_once("://") {
             Some((scheme, rest)) => (
+                scheme,
                 Domain::parse(scheme)
                     .ok_or_else(|| error("the domain is not topic, segment, persistent or non-persistent"))?,
                 rest,
             ),
             None => match name.split('/').count() {
                 1 => return TopicName::new(Domain::Persistent, "public", "default", name),
-                3 => (Domain::Persistent, name),
+                3 => (Domain::Persistent.as_str(), Domain::Persistent, name),
                 _ => return Err(error("a short name is either NAME or TENANT/NAMESPACE/NAME")),
             },
         };
@@ -101,7 +130,8 @@ impl TopicName {
         let (Some(tenant), Some(namespace), Some(local)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(error("a full name is DOMAIN://TENANT/NAMESPACE/NAME"));
         };
-        TopicName::new(domain, tenant, namespace, local).map_err(|NameError { reason, .. }| error(reason))
+        TopicName::with_scheme(scheme, domain, tenant, namespace, local)
+            .map_err(|NameError { reason, .. }| error(reason))
     }
 
     /// The scheme.
@@ -134,7 +164,8 @@ impl TopicName {
         self.text.get(self.namespace_end + 1..).unwrap_or_default()
     }
 
-    /// The same tenant, namespace and local name in another domain.
+    /// The same tenant, namespace and local name in another domain. What only that domain asks for is not checked:
+    /// a segment's descriptor ([`SegmentName`] makes those names), and no slash in the local name of a classic topic.
     pub fn with_domain(&self, domain: Domain) -> Self {
         let cut = self.domain.as_str().len();
         let shift = |end: usize| end - cut + domain.as_str().len();
@@ -146,7 +177,7 @@ impl TopicName {
         }
     }
 
-    /// The name of one partition of this classic topic.
+    /// The name of one partition of this classic or scalable topic.
     pub fn partition(&self, index: u32) -> Self {
         TopicName { text: format!("{}{PARTITION}{index}", self.text), ..self.clone() }
     }
@@ -154,8 +185,8 @@ impl TopicName {
     /// The index at the end of a partition's name; `None` for any other name.
     pub fn partition_index(&self) -> Option<u32> {
         let (_, index) = self.local().rsplit_once(PARTITION)?;
-        // "+1" and "01" are not what `partition` writes.
-        let value: u32 = index.parse().ok()?;
+        // "+1" and "01" are not what `partition` writes; Pulsar's indexes have 31 bits.
+        let value: u32 = index.parse().ok().filter(|value| *value <= i32::MAX as u32)?;
         (value.to_string() == index).then_some(value)
     }
 
@@ -194,33 +225,32 @@ pub struct SegmentName {
     pub topic: TopicName,
     /// The inclusive range of the ring that the segment owns.
     pub range: HashRange,
-    /// The segment's id within its topic.
+    /// The segment's id within its topic; 63 bits.
     pub id: u64,
 }
 
 impl SegmentName {
+    /// The name of a segment of `topic`, which has to be in the `topic://` domain. Ids have 63 bits.
+    pub fn new(topic: TopicName, range: HashRange, id: u64) -> Result<Self, NameError> {
+        let error = |reason| NameError { name: topic.to_string(), reason };
+        if topic.domain() != Domain::Topic {
+            return Err(error("only a topic:// topic has segments"));
+        }
+        if i64::try_from(id).is_err() {
+            return Err(error("the segment id has more than 63 bits"));
+        }
+        Ok(SegmentName { topic, range, id })
+    }
+
     /// Reads a segment name. `name` has to be in the `segment://` domain.
     pub fn of(name: &TopicName) -> Result<Self, NameError> {
         let error = |reason| NameError { name: name.to_string(), reason };
         if name.domain() != Domain::Segment {
             return Err(error("not in the segment:// domain"));
         }
-        let bad = || error("a segment name ends in START-END-ID with START and END of four hex digits");
-        let (local, descriptor) = name.local().rsplit_once('/').ok_or_else(bad)?;
-        let mut parts = descriptor.splitn(3, '-');
-        let (Some(start), Some(end), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(bad());
-        };
-        let hash = |text: &str| u16::from_str_radix(text, 16).map_err(|_| bad());
-        let range = HashRange::new(hash(start)?, hash(end)?)
-            .ok_or_else(|| error("the range ends before it starts"))?;
-        let id: u64 = id.parse().map_err(|_| bad())?;
-        // One spelling for each segment, as a name is an identity.
-        if descriptor != self::descriptor(range, id) {
-            return Err(bad());
-        }
+        let (local, range, id) = parse_segment(name.local()).map_err(error)?;
         let topic = TopicName::new(Domain::Topic, name.tenant(), name.namespace_local(), local)?;
-        Ok(SegmentName { topic, range, id })
+        SegmentName::new(topic, range, id)
     }
 
     /// Parses the text of a segment name.
@@ -230,13 +260,32 @@ impl SegmentName {
 
     /// The name as a topic name in the `segment://` domain.
     pub fn to_topic_name(&self) -> TopicName {
-        let base = self.topic.with_domain(Domain::Segment);
-        TopicName { text: self.to_string(), ..base }
+        TopicName { text: self.to_string(), ..self.topic.with_domain(Domain::Segment) }
     }
 }
 
+/// Reads `<topic>/<start>-<end>-<id>`. As in Pulsar, the numbers may have leading zeros, a plus sign and upper-case
+/// digits.
+fn parse_segment(local: &str) -> Result<(&str, HashRange, u64), &'static str> {
+    const FORM: &str = "a segment name ends in TOPIC/START-END-ID with START and END in hex and a 63-bit ID";
+    let (topic, descriptor) = local.rsplit_once('/').ok_or(FORM)?;
+    if topic.trim().is_empty() {
+        return Err(FORM);
+    }
+    let mut parts = descriptor.splitn(3, '-');
+    let (Some(start), Some(end), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(FORM);
+    };
+    let hash = |text: &str| u16::from_str_radix(text, 16).map_err(|_| FORM);
+    let range =
+        HashRange::new(hash(start)?, hash(end)?).ok_or("the segment's range ends before it starts")?;
+    // A minus sign cannot be part of `id`: it would make a fourth part.
+    let id = id.parse::<u64>().ok().filter(|id| i64::try_from(*id).is_ok()).ok_or(FORM)?;
+    Ok((topic, range, id))
+}
+
 fn descriptor(range: HashRange, id: u64) -> String {
-    format!("{:04x}-{:04x}-{id}", range.start(), range.end())
+    format!("{range}-{id}")
 }
 
 impl fmt::Display for SegmentName {

@@ -71,17 +71,17 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
 });
 
 /// Which shape belongs to the body of each command number.
-static COMMANDS: LazyLock<Vec<Option<usize>>> = LazyLock::new(|| {
-    (0..128)
-        .map(|number| {
-            let name = Command::body_type(number)?;
-            SHAPES.iter().position(|s| s.name == name)
-        })
-        .collect()
-});
+static COMMANDS: LazyLock<Vec<Option<usize>>> =
+    LazyLock::new(|| (0..128).map(|number| Command::body_type(number).and_then(shape)).collect());
 
-static METADATA: LazyLock<Option<usize>> =
-    LazyLock::new(|| SHAPES.iter().position(|s| s.name == "MessageMetadata"));
+/// A message type that [`check_message`] takes.
+pub(crate) type Type = LazyLock<Option<usize>>;
+pub(crate) static METADATA: Type = LazyLock::new(|| shape("MessageMetadata"));
+pub(crate) static SINGLE_METADATA: Type = LazyLock::new(|| shape("SingleMessageMetadata"));
+
+fn shape(name: &str) -> Option<usize> {
+    SHAPES.iter().position(|s| s.name == name)
+}
 
 /// Checks the body of the command with this number. Bytes that are not protobuf pass: decoding refuses them.
 pub(crate) fn check_command(number: u32, body: &[u8]) -> Result<(), MissingField> {
@@ -91,9 +91,9 @@ pub(crate) fn check_command(number: u32, body: &[u8]) -> Result<(), MissingField
     }
 }
 
-/// Checks an encoded `MessageMetadata`.
-pub(crate) fn check_metadata(bytes: &[u8]) -> Result<(), MissingField> {
-    METADATA.map_or(Ok(()), |shape| check(shape, bytes, 0))
+/// Checks an encoded message of this type. Bytes that are not protobuf pass here too.
+pub(crate) fn check_message(message: &Type, bytes: &[u8]) -> Result<(), MissingField> {
+    message.map_or(Ok(()), |shape| check(shape, bytes, 0))
 }
 
 /// Deeper messages are not walked; prost refuses to decode them.

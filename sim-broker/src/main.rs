@@ -133,6 +133,8 @@ fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
 async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
     let profile = config.profile.name.clone();
     let tcp = TcpOptions { bind: options.bind, port: options.port, admin_port: options.admin_port };
+    // Whoever reads that it is ready may end it at once.
+    let mut signals = Signals::listen()?;
     let cluster = SimCluster::tcp(config, tcp).await?;
     announce(options, &cluster, &profile).context("cannot print the URLs")?;
     let end = async {
@@ -143,39 +145,42 @@ async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        result = signalled() => result?,
+        result = signals.asked_to_end() => result?,
         () = end => {}
     }
     cluster.shutdown().await;
     Ok(())
 }
 
-/// Tells that the cluster accepts connections, and where.
+/// Tells that the cluster accepts connections, and where. One write, as the reader may go away after the first line.
 fn announce(options: &Options, cluster: &SimCluster, profile: &str) -> std::io::Result<()> {
     let (brokers, admins) = (cluster.broker_urls(), cluster.admin_urls());
-    let mut out = std::io::stdout().lock();
-    if options.json {
+    let control = admins.first().map(|url| format!("{url}/control/v1"));
+    let text = if options.json {
         let line = json!({
             "service_url": cluster.service_url(),
             "admin_url": admins.first(),
             "broker_urls": brokers,
             "admin_urls": admins,
-            "control_url": admins.first().map(|url| format!("{url}/control/v1")),
+            "control_url": control,
             "profile": profile,
             "seed": options.seed,
             "pid": std::process::id(),
         });
-        writeln!(out, "{line}")?;
+        format!("{line}\n")
     } else {
-        writeln!(out, "sim-broker plays {profile}, seed {}", options.seed)?;
-        for (i, (broker, admin)) in brokers.iter().zip(&admins).enumerate() {
-            writeln!(out, "  broker {i}  {broker}  admin {admin}")?;
-        }
-        if let Some(admin) = admins.first() {
-            writeln!(out, "  control   {admin}/control/v1")?;
-        }
-        writeln!(out, "ready; Ctrl-C ends it")?;
-    }
+        let lines: String = (0..)
+            .zip(brokers.iter().zip(&admins))
+            .map(|(i, (broker, admin))| format!("  broker {i}  {broker}  admin {admin}\n"))
+            .collect();
+        let control = control.unwrap_or_default();
+        let seed = options.seed;
+        format!(
+            "sim-broker plays {profile}, seed {seed}\n{lines}  control   {control}\nready; Ctrl-C ends it\n"
+        )
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
     out.flush()
 }
 
@@ -190,17 +195,39 @@ async fn stdin_closed() {
     let _ = closed.await;
 }
 
-/// Resolves when the process is asked to end.
-async fn signalled() -> anyhow::Result<()> {
+/// SIGINT and SIGTERM; elsewhere Ctrl-C.
+struct Signals {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-        tokio::select! {
-            result = tokio::signal::ctrl_c() => result.context("cannot listen for SIGINT"),
-            _ = terminate.recv() => Ok(()),
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// From now on, a signal is noted instead of killing the process.
+    fn listen() -> anyhow::Result<Self> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+            let terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+            Ok(Signals { interrupt, terminate })
         }
+        #[cfg(not(unix))]
+        Ok(Signals {})
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")
+
+    /// Resolves when the process is asked to end.
+    async fn asked_to_end(&mut self) -> anyhow::Result<()> {
+        #[cfg(unix)]
+        {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+            Ok(())
+        }
+        #[cfg(not(unix))]
+        tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")
+    }
 }

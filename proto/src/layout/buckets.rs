@@ -63,3 +63,30 @@ impl BucketSplits {
         starts.zip(ends).filter_map(|(start, end)| HashRange::new(start, end)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_have_equal_width() {
+        assert_eq!(BucketSplits::equal(3).starts(), [21845, 43690]);
+        assert_eq!(BucketSplits::equal(0), BucketSplits::default());
+        assert_eq!(BucketSplits::equal(5000).count(), MAX_BUCKETS);
+    }
+
+    #[test]
+    fn a_hash_belongs_to_the_bucket_that_starts_last() {
+        let four = BucketSplits::equal(4);
+        let indexes = [0, 16383, 16384, 49151, 49152, 65535].map(|hash| four.index_of(hash));
+        assert_eq!(indexes, [0, 0, 1, 2, 3, 3]);
+    }
+
+    #[test]
+    fn only_ascending_starts_are_a_list() {
+        assert!(BucketSplits::try_from(vec![1, 65535]).is_ok());
+        for bad in [vec![0], vec![2, 2], vec![3, 2], vec![65536]] {
+            assert!(BucketSplits::try_from(bad.clone()).is_err(), "{bad:?}");
+        }
+    }
+}

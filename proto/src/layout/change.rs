@@ -28,9 +28,12 @@ pub enum ChangeError {
     /// A segment is still needed: it is active.
     #[error("segment {0} is active and cannot be pruned")]
     Active(u64),
-    /// The topic has used up its ids.
-    #[error("no segment id is left")]
-    NoId,
+    /// The segment wraps a classic topic, and is replaced by migration only.
+    #[error("segment {0} wraps a classic topic")]
+    Legacy(u64),
+    /// The topic has used up its segment ids or epochs.
+    #[error("no segment id or no epoch is left")]
+    Exhausted,
 }
 
 impl Layout {
@@ -70,7 +73,7 @@ impl Layout {
             return Err(ChangeError::Active(id));
         }
         let mut next = self.clone();
-        next.epoch += 1;
+        next.epoch = next.epoch.checked_add(1).ok_or(ChangeError::Exhausted)?;
         next.segments.remove(&id);
         for segment in next.segments.values_mut() {
             segment.parents.retain(|p| *p != id);
@@ -81,7 +84,12 @@ impl Layout {
 
     fn active_segment(&self, id: u64) -> Result<&Segment, ChangeError> {
         let segment = self.segment(id).ok_or(ChangeError::Unknown(id))?;
-        if segment.is_active() { Ok(segment) } else { Err(ChangeError::NotActive(id)) }
+        match segment {
+            _ if !segment.is_active() => Err(ChangeError::NotActive(id)),
+            // Its range means nothing, so successors of parts of it would not tile the ring.
+            _ if segment.is_legacy() => Err(ChangeError::Legacy(id)),
+            _ => Ok(segment),
+        }
     }
 
     /// Seals `parents` and puts active successors in their place.
@@ -92,11 +100,11 @@ impl Layout {
         now_ms: u64,
     ) -> Result<Layout, ChangeError> {
         let mut next = self.clone();
-        next.epoch += 1;
+        next.epoch = next.epoch.checked_add(1).ok_or(ChangeError::Exhausted)?;
         let mut children = Vec::new();
         for (range, buckets) in successors {
             let id = next.next_segment_id;
-            next.next_segment_id = id.checked_add(1).ok_or(ChangeError::NoId)?;
+            next.next_segment_id = id.checked_add(1).ok_or(ChangeError::Exhausted)?;
             let mut child = Segment::new(id, *range, next.epoch, now_ms, buckets.clone());
             child.parents = parents.to_vec();
             next.segments.insert(id, child);
@@ -110,5 +118,63 @@ impl Layout {
             parent.children.clone_from(&children);
         }
         Ok(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bucket counts of the active segments.
+    fn buckets(layout: &Layout) -> Vec<u32> {
+        layout.active().map(|s| s.buckets.count()).collect()
+    }
+
+    #[test]
+    fn the_bucket_budget_is_shared_halved_and_summed() {
+        assert_eq!(buckets(&Layout::initial(1, 4, 0)), [4]);
+        assert_eq!(buckets(&Layout::initial(3, 4, 0)), [1, 1, 1]);
+        assert_eq!(buckets(&Layout::initial(7, 4, 0)), [1; 7]);
+        let split = Layout::initial(1, 7, 0).split(0, 1).unwrap();
+        assert_eq!(buckets(&split), [3, 3]);
+        assert_eq!(buckets(&split.merge(2, 1, 2).unwrap()), [6]);
+        let one = Layout::initial(1, 1, 0).split(0, 1).unwrap();
+        assert_eq!(buckets(&one), [1, 1]);
+        let many = Layout::initial(2, 4, 0).rebucket(0, 1000, 1).unwrap().rebucket(1, 1000, 1).unwrap();
+        assert_eq!(buckets(&many.merge(2, 3, 2).unwrap()), [MAX_BUCKETS]);
+    }
+
+    #[test]
+    fn a_split_seals_its_parent_one_epoch_later() {
+        let layout = Layout::initial(1, 4, 10).split(0, 20).unwrap();
+        let parent = layout.segment(0).unwrap();
+        assert_eq!(layout.epoch(), 1);
+        assert_eq!((parent.sealed_at_epoch, parent.sealed_at_ms), (Some(1), Some(20)));
+        assert_eq!(parent.children, [1, 2]);
+        let child = layout.segment(2).unwrap();
+        assert_eq!((child.created_at_epoch, child.created_at_ms), (1, 20));
+        assert_eq!((child.range.start(), child.parents.as_slice()), (0x8000, &[0][..]));
+    }
+
+    #[test]
+    fn a_pruned_segment_leaves_its_childrens_parents() {
+        let layout = Layout::initial(1, 4, 0).split(0, 1).unwrap().prune(0).unwrap();
+        assert_eq!((layout.epoch(), layout.next_segment_id()), (2, 3));
+        assert!(layout.segments().all(|s| s.parents.is_empty()));
+        assert_eq!(layout.prune(1), Err(ChangeError::Active(1)));
+        assert_eq!(layout.prune(0), Err(ChangeError::Unknown(0)));
+    }
+
+    #[test]
+    fn refusals_say_why() {
+        let layout = Layout::initial(3, 4, 0);
+        assert_eq!(layout.merge(0, 2, 1), Err(ChangeError::NotAdjacent(0, 2)));
+        assert_eq!(layout.rebucket(0, 1, 1), Err(ChangeError::SameBuckets(0)));
+        assert_eq!(layout.rebucket(0, 0, 1), Err(ChangeError::BucketCount(0)));
+        assert_eq!(layout.rebucket(0, 1025, 1), Err(ChangeError::BucketCount(1025)));
+        assert_eq!(layout.split(9, 1), Err(ChangeError::Unknown(9)));
+        let split = layout.split(0, 1).unwrap();
+        assert_eq!(split.split(0, 2), Err(ChangeError::NotActive(0)));
+        assert_eq!(split.merge(0, 1, 2), Err(ChangeError::NotActive(0)));
     }
 }

@@ -1,5 +1,7 @@
 //! A layout on the wire: `ScalableTopicDAG`. Broker addresses are no part of a layout; they travel beside it.
 
+use std::collections::{BTreeMap, btree_map::Entry};
+
 use super::{HashRange, Layout, LayoutError, Segment, SegmentState};
 use crate::pulsar::{self, ScalableTopicDag, SegmentInfoProto};
 
@@ -7,14 +9,16 @@ impl Layout {
     /// Reads the segments of a DAG. They may come in any order, and one that is listed twice counts once; two
     /// different segments of one id are an error.
     pub fn from_dag(dag: &ScalableTopicDag) -> Result<Self, LayoutError> {
-        let mut segments: Vec<Segment> = Vec::with_capacity(dag.segments.len());
+        let mut segments = BTreeMap::<u64, Segment>::new();
         for info in &dag.segments {
             let segment = Segment::from_proto(info)?;
-            if !segments.contains(&segment) {
-                segments.push(segment);
+            match segments.entry(segment.id) {
+                Entry::Vacant(place) => drop(place.insert(segment)),
+                Entry::Occupied(first) if *first.get() == segment => {}
+                Entry::Occupied(_) => return Err(LayoutError::Duplicate(segment.id)),
             }
         }
-        Layout::new(dag.epoch, segments)
+        Layout::new(dag.epoch, segments.into_values())
     }
 
     /// The DAG on the wire, without any broker address.

@@ -70,6 +70,9 @@ impl Segment {
 /// Why a set of segments is not a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LayoutError {
+    /// There is no classic topic to wrap, or more than the ring has hashes.
+    #[error("{0} classic topics cannot be one scalable topic")]
+    Topics(usize),
     /// There is no active segment.
     #[error("no active segment")]
     NoActive,
@@ -124,7 +127,7 @@ pub struct Layout {
 
 impl Layout {
     /// The first layout of a topic, epoch 0: `n` active segments that tile the ring, with `buckets` entry buckets
-    /// in all, at least one each.
+    /// in all, at least one each. `n` is clamped to `1..=65536`.
     pub fn initial(n: u32, buckets: u32, now_ms: u64) -> Self {
         let ranges = HashRange::tiles(n);
         let each = BucketSplits::equal(buckets / ranges.len() as u32);
@@ -137,19 +140,43 @@ impl Layout {
     }
 
     /// A synthetic layout, epoch 0, over classic topics: one for a plain topic, one for each partition of a
-    /// partitioned one, in order (compatibility §1).
-    pub fn synthetic(topics: impl IntoIterator<Item = String>) -> Result<Self, LayoutError> {
+    /// partitioned one, in order (compatibility §1). It is made anew for each lookup, so `now_ms` is the lookup's.
+    pub fn synthetic(topics: impl IntoIterator<Item = String>, now_ms: u64) -> Result<Self, LayoutError> {
         let topics: Vec<String> = topics.into_iter().collect();
-        let segments = HashRange::tiles(topics.len() as u32)
-            .into_iter()
-            .zip(topics)
-            .zip(0..)
-            .map(|((range, topic), id)| Segment {
+        let segments =
+            ranges_for(&topics)?.into_iter().zip(topics).zip(0..).map(|((range, topic), id)| Segment {
                 legacy_topic: Some(topic),
-                ..Segment::new(id, range, 0, 0, BucketSplits::default())
-            })
-            .collect::<Vec<_>>();
+                ..Segment::new(id, range, 0, now_ms, BucketSplits::default())
+            });
         Layout::new(0, segments)
+    }
+
+    /// The first layout of a topic that was migrated from these classic topics, epoch 0: each of them as a sealed
+    /// segment, and as many active segments with `buckets` entry buckets in all, each a child of every sealed one
+    /// (compatibility §1).
+    pub fn migrated(
+        topics: impl IntoIterator<Item = String>,
+        buckets: u32,
+        now_ms: u64,
+    ) -> Result<Self, LayoutError> {
+        let topics: Vec<String> = topics.into_iter().collect();
+        let ranges = ranges_for(&topics)?;
+        let n = topics.len() as u64;
+        let each = BucketSplits::equal(buckets / ranges.len() as u32);
+        let sealed = (0..).zip(topics).map(|(id, topic)| Segment {
+            state: SegmentState::Sealed,
+            children: (n..2 * n).collect(),
+            sealed_at_epoch: Some(0),
+            sealed_at_ms: Some(now_ms),
+            legacy_topic: Some(topic),
+            // A classic topic holds keys of every hash.
+            ..Segment::new(id, HashRange::FULL, 0, now_ms, BucketSplits::default())
+        });
+        let active = (n..).zip(ranges).map(|(id, range)| Segment {
+            parents: (0..n).collect(),
+            ..Segment::new(id, range, 0, now_ms, each.clone())
+        });
+        Layout::new(0, sealed.chain(active))
     }
 
     /// A layout of these segments, if they are valid together.
@@ -228,36 +255,44 @@ impl Layout {
     }
 
     fn validate_lineage(&self) -> Result<(), LayoutError> {
-        for segment in self.segments() {
-            for (links, relation) in [(&segment.parents, "parent"), (&segment.children, "child")] {
-                for &other in links {
-                    let agrees = self.segment(other).is_some_and(|o| {
-                        let back = if relation == "parent" { &o.children } else { &o.parents };
-                        back.contains(&segment.id)
-                    });
-                    if !agrees {
-                        return Err(LayoutError::Lineage { segment: segment.id, other, relation });
+        // Links as (parent, child), as the children see them and as the parents do.
+        let above: BTreeSet<_> =
+            self.segments().flat_map(|s| s.parents.iter().map(|parent| (*parent, s.id))).collect();
+        let below: BTreeSet<_> =
+            self.segments().flat_map(|s| s.children.iter().map(|child| (s.id, *child))).collect();
+        if let Some(&(parent, child)) = above.difference(&below).next() {
+            return Err(LayoutError::Lineage { segment: child, other: parent, relation: "parent" });
+        }
+        if let Some(&(parent, child)) = below.difference(&above).next() {
+            return Err(LayoutError::Lineage { segment: parent, other: child, relation: "child" });
+        }
+        // Take away segments whose parents are all gone; what is left is in a cycle or below one.
+        let mut parents_left = BTreeMap::<u64, usize>::new();
+        for (_, child) in &above {
+            *parents_left.entry(*child).or_default() += 1;
+        }
+        let mut gone: Vec<u64> =
+            self.segments.keys().filter(|id| !parents_left.contains_key(id)).copied().collect();
+        while let Some(id) = gone.pop() {
+            for (_, child) in above.range((id, 0)..=(id, u64::MAX)) {
+                if let Some(left) = parents_left.get_mut(child) {
+                    *left -= 1;
+                    if *left == 0 {
+                        parents_left.remove(child);
+                        gone.push(*child);
                     }
                 }
             }
         }
-        // Take away segments whose parents are all gone; what is left is in a cycle or below one.
-        let mut gone = BTreeSet::new();
-        loop {
-            let before = gone.len();
-            for s in self.segments() {
-                if s.parents.iter().all(|p| gone.contains(p)) {
-                    gone.insert(s.id);
-                }
-            }
-            if gone.len() == self.segments.len() {
-                return Ok(());
-            }
-            if gone.len() == before {
-                let stuck = self.segments.keys().find(|id| !gone.contains(id)).copied();
-                return Err(LayoutError::Cycle(stuck.unwrap_or_default()));
-            }
-        }
+        parents_left.keys().next().map_or(Ok(()), |stuck| Err(LayoutError::Cycle(*stuck)))
+    }
+}
+
+/// The ranges of as many segments as there are topics.
+fn ranges_for(topics: &[String]) -> Result<Vec<HashRange>, LayoutError> {
+    match u32::try_from(topics.len()) {
+        Ok(n @ 1..=65536) => Ok(HashRange::tiles(n)),
+        _ => Err(LayoutError::Topics(topics.len())),
     }
 }
 

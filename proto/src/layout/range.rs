@@ -94,3 +94,37 @@ impl fmt::Display for HashRange {
         write!(f, "{:04x}-{:04x}", self.start, self.end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(ranges: impl IntoIterator<Item = HashRange>) -> Vec<String> {
+        ranges.into_iter().map(|r| r.to_string()).collect()
+    }
+
+    #[test]
+    fn the_remainder_goes_to_the_last_tile() {
+        assert_eq!(texts(HashRange::tiles(3)), ["0000-5554", "5555-aaa9", "aaaa-ffff"]);
+        assert_eq!(texts(HashRange::tiles(0)), ["0000-ffff"]);
+        assert_eq!(HashRange::tiles(u32::MAX).len(), 65536);
+    }
+
+    #[test]
+    fn ranges_are_cut_at_the_middle() {
+        let (low, high) = HashRange::FULL.halves().unwrap();
+        assert_eq!(texts([low, high]), ["0000-7fff", "8000-ffff"]);
+        assert_eq!(high.join(low), Some(HashRange::FULL));
+        assert_eq!(low.join(low), None);
+        assert_eq!(HashRange::new(5, 5).unwrap().halves(), None);
+    }
+
+    #[test]
+    fn ends_do_not_wrap() {
+        let last = HashRange::new(0xFFFF, 0xFFFF).unwrap();
+        let first = HashRange::new(0, 0).unwrap();
+        assert_eq!((first.join(last), last.join(first)), (None, None));
+        assert_eq!(HashRange::new(1, 0), None);
+        assert!(serde_json::from_str::<HashRange>(r#"{"start":1,"end":0}"#).is_err());
+    }
+}

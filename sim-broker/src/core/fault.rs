@@ -44,6 +44,39 @@ impl Fault {
     }
 }
 
+/// The commands to a broker that can be answered with an error (ACK only when it asks for an answer).
+pub(crate) const ANSWERED: [&str; 29] = [
+    "PRODUCER",
+    "SEND",
+    "CLOSE_PRODUCER",
+    "SUBSCRIBE",
+    "ACK",
+    "UNSUBSCRIBE",
+    "CLOSE_CONSUMER",
+    "SEEK",
+    "GET_LAST_MESSAGE_ID",
+    "CONSUMER_STATS",
+    "LOOKUP",
+    "PARTITIONED_METADATA",
+    "GET_TOPICS_OF_NAMESPACE",
+    "GET_SCHEMA",
+    "GET_OR_CREATE_SCHEMA",
+    "WATCH_TOPIC_LIST",
+    "WATCH_TOPIC_LIST_CLOSE",
+    "SCALABLE_TOPIC_LOOKUP",
+    "SCALABLE_TOPIC_SUBSCRIBE",
+    "SCALABLE_TOPIC_UNSUBSCRIBE",
+    "WATCH_SCALABLE_TOPICS",
+    "WATCH_TC_ASSIGNMENTS",
+    "TC_CLIENT_CONNECT_REQUEST",
+    "NEW_TXN",
+    "ADD_PARTITION_TO_TXN",
+    "ADD_SUBSCRIPTION_TO_TXN",
+    "END_TXN",
+    "END_TXN_ON_PARTITION",
+    "END_TXN_ON_SUBSCRIPTION",
+];
+
 /// Which frames a fault strikes: those that match every part that is given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -295,17 +328,20 @@ impl Fault {
         if self.count == 0 {
             return Err(FaultError::Count);
         }
-        let number = match &self.when.command {
-            Some(name) => Some(Command::number_of(name).ok_or_else(|| FaultError::Command(name.clone()))?),
-            None => None,
-        };
+        if let Some(name) = &self.when.command
+            && Command::number_of(name).is_none()
+        {
+            return Err(FaultError::Command(name.clone()));
+        }
         let to_client = self.when.direction == Some(Side::ToClient);
         match (&self.effect, self.at) {
             (FaultEffect::Error { .. }, _) if to_client => {
                 Err(FaultError::Effect("only a frame to the broker can be answered with an error"))
             }
-            (FaultEffect::Error { .. }, _) if number.is_none() => {
-                Err(FaultError::Effect("an error needs a command: not every one has an error answer"))
+            (FaultEffect::Error { .. }, _)
+                if self.when.command.as_deref().is_none_or(|name| !ANSWERED.contains(&name)) =>
+            {
+                Err(FaultError::Effect("an error needs a command that has an error answer"))
             }
             (FaultEffect::Reorder, At::After) => {
                 Err(FaultError::Effect("a frame cannot be overtaken after the broker acted on it"))
@@ -418,6 +454,8 @@ mod tests {
             r#"{"when":{},"effect":"drop","count":0}"#,
             r#"{"when":{"topic":"topic://a"},"effect":"drop"}"#,
             r#"{"when":{},"effect":{"error":{"code":"MetadataError"}}}"#,
+            r#"{"when":{"command":"FLOW"},"effect":{"error":{"code":"MetadataError"}}}"#,
+            r#"{"when":{"direction":"to_client"},"effect":"drop","at":"after"}"#,
             r#"{"when":{},"effect":"reorder","at":"after"}"#,
         ] {
             assert!(faults.arm(parse(bad).unwrap()).is_err(), "{bad}");

@@ -39,6 +39,7 @@ impl Direction {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // nearly all are frames
 pub enum Event {
     /// A frame that arrived (even if a fault then ate it) or that was put on the wire.
     Frame(Frame),

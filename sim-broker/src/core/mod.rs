@@ -26,7 +26,7 @@ pub mod profile;
 pub mod topic;
 
 pub use cluster::{Cluster, Output};
-pub use config::{ClusterConfig, JournalConfig};
+pub use config::{ClusterConfig, JournalConfig, KEEP_ALIVE_MS};
 pub use effects::{Effect, Effects};
 pub use ids::{BrokerId, ConnId, ConsumerKey, Millis, ProducerKey};
 pub use profile::Profile;

@@ -1,15 +1,21 @@
 //! One connection over any byte stream.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::BytesMut;
 use stc_proto::{Decoder, Frame, frame::FRAME_PADDING};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf},
-    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    sync::{
+        mpsc::{self, UnboundedReceiver, UnboundedSender},
+        oneshot,
+    },
 };
 use tracing::debug;
 
@@ -19,6 +25,9 @@ use crate::core::ConnId;
 /// How many bytes are read, and encoded, at a time.
 const CHUNK: usize = 64 * 1024;
 
+/// How long a closed connection may take to send what is queued, before it is cut off.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// What a queued frame weighs beside its payload, in bytes: about what a command takes.
 const COMMAND_WEIGHT: usize = 256;
 
@@ -27,6 +36,8 @@ const COMMAND_WEIGHT: usize = 256;
 pub(super) struct Link {
     frames: UnboundedSender<Frame>,
     waiting: Arc<AtomicUsize>,
+    /// Tells by its end that the connection is closed.
+    _open: oneshot::Sender<()>,
 }
 
 /// The task's end of a connection.
@@ -34,13 +45,16 @@ pub(super) struct Link {
 pub(super) struct Incoming {
     frames: UnboundedReceiver<Frame>,
     waiting: Arc<AtomicUsize>,
+    closed: oneshot::Receiver<()>,
 }
 
 impl Link {
     pub(super) fn new() -> (Link, Incoming) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        (Link { frames: sender, waiting: waiting.clone() }, Incoming { frames: receiver, waiting })
+        let (open, closed) = oneshot::channel();
+        let link = Link { frames: sender, waiting: waiting.clone(), _open: open };
+        (link, Incoming { frames: receiver, waiting, closed })
     }
 
     /// Queues a frame; returns how many bytes wait now.
@@ -57,16 +71,24 @@ fn weight(frame: &Frame) -> usize {
 }
 
 /// Runs a connection until either side closes it.
-pub(super) async fn run<S>(cluster: SimCluster, conn: ConnId, stream: S, mut incoming: Incoming)
+pub(super) async fn run<S>(cluster: SimCluster, conn: ConnId, stream: S, incoming: Incoming)
 where
     S: AsyncRead + AsyncWrite + Send,
 {
     let (mut reader, mut writer) = tokio::io::split(stream);
+    let Incoming { mut frames, waiting, closed } = incoming;
+    let cut_off = async {
+        // Nothing is ever sent: it resolves when the other end is dropped.
+        let _ = closed.await;
+        tokio::time::sleep(LINGER).await;
+    };
     tokio::select! {
         reason = read(&cluster, conn, &mut reader) => {
             cluster.with(|c, now| c.closed(conn, &reason, now));
         }
-        result = write(&mut incoming, &mut writer) => {
+        // A client that does not read would keep it open for ever.
+        () = cut_off => debug!(%conn, "cut off"),
+        result = write(&mut frames, &waiting, &mut writer) => {
             if let Err(error) = result {
                 cluster.with(|c, now| c.closed(conn, &error.to_string(), now));
             }
@@ -75,8 +97,8 @@ where
             cluster.with(|c, now| c.close(conn, "the cluster shut down", now));
         }
     }
-    // The peer may be gone already.
-    let _ = writer.shutdown().await;
+    // The peer may be gone already, or not read.
+    let _ = tokio::time::timeout(LINGER, writer.shutdown()).await;
     debug!(%conn, "ended");
 }
 
@@ -108,13 +130,17 @@ async fn read<S: AsyncRead>(cluster: &SimCluster, conn: ConnId, reader: &mut Rea
 }
 
 /// Writes frames until the cluster closes the connection.
-async fn write<S: AsyncWrite>(incoming: &mut Incoming, writer: &mut WriteHalf<S>) -> std::io::Result<()> {
+async fn write<S: AsyncWrite>(
+    frames: &mut UnboundedReceiver<Frame>,
+    waiting: &AtomicUsize,
+    writer: &mut WriteHalf<S>,
+) -> std::io::Result<()> {
     let mut buffer = BytesMut::new();
-    while let Some(frame) = incoming.frames.recv().await {
+    while let Some(frame) = frames.recv().await {
         let mut written = weight(&frame);
         frame.encode(&mut buffer);
         while buffer.len() < CHUNK
-            && let Ok(frame) = incoming.frames.try_recv()
+            && let Ok(frame) = frames.try_recv()
         {
             written += weight(&frame);
             frame.encode(&mut buffer);
@@ -122,7 +148,7 @@ async fn write<S: AsyncWrite>(incoming: &mut Incoming, writer: &mut WriteHalf<S>
         writer.write_all(&buffer).await?;
         writer.flush().await?;
         buffer.clear();
-        incoming.waiting.fetch_sub(written, Ordering::Relaxed);
+        waiting.fetch_sub(written, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -241,10 +241,12 @@ impl SimCluster {
             state.planned = next;
             self.shared.earlier.notify_one();
         }
-        let up: Vec<bool> = state.cluster.brokers().iter().map(|b| b.up).collect();
+        let brokers = state.cluster.brokers();
         self.shared.up.send_if_modified(|known| {
-            let changed = *known != up;
-            *known = up;
+            let changed = known.iter().zip(brokers).any(|(known, broker)| *known != broker.up);
+            if changed {
+                *known = brokers.iter().map(|b| b.up).collect();
+            }
             changed
         });
         let number = state.cluster.journal().next_number();

@@ -34,6 +34,7 @@ pub(crate) struct Client {
     stream: DuplexStream,
     buffer: BytesMut,
     next_request: u64,
+    show_pings: bool,
 }
 
 /// Takes the next frame, which has to be this command, and gives its body.
@@ -51,7 +52,12 @@ macro_rules! expect {
 impl Client {
     /// Opens a connection and sends nothing.
     pub(crate) fn open(cluster: &SimCluster, url: &str) -> Self {
-        Client { stream: cluster.connect(url).unwrap(), buffer: BytesMut::new(), next_request: 1 }
+        Client {
+            stream: cluster.connect(url).unwrap(),
+            buffer: BytesMut::new(),
+            next_request: 1,
+            show_pings: false,
+        }
     }
 
     /// Opens a connection and shakes hands.
@@ -72,6 +78,12 @@ impl Client {
         let mut client = Client::to(cluster, 0).await;
         let answer = client.lookup(topic).await;
         Client::connect(cluster, &answer.broker_service_url.expect("an owner")).await
+    }
+
+    /// From now on shows PINGs instead of answering them.
+    pub(crate) fn raw(&mut self) -> &mut Self {
+        self.show_pings = true;
+        self
     }
 
     pub(crate) fn request(&mut self) -> u64 {
@@ -100,7 +112,7 @@ impl Client {
     pub(crate) async fn try_recv(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = Decoder::default().decode(&mut self.buffer).unwrap() {
-                if let Command::Ping(_) = frame.command {
+                if !self.show_pings && matches!(frame.command, Command::Ping(_)) {
                     self.send(CommandPong {}).await;
                     continue;
                 }
@@ -215,16 +227,6 @@ pub(crate) fn message(producer_id: u64, sequence_id: u64, payload: &str) -> Fram
     Frame::with_payload(CommandSend { producer_id, sequence_id, ..Default::default() }, entry.to_bytes())
 }
 
-/// The types of the records that are frames to clients or closes, in order.
-pub(crate) fn sent(control: &Control) -> Vec<&'static str> {
-    control
-        .journal()
-        .iter()
-        .filter(|r| r.direction == sim_broker::core::journal::Direction::ToClient)
-        .map(|r| r.event.name())
-        .collect()
-}
-
 /// Why the broker closed a connection, from the journal.
 pub(crate) fn close_reason(control: &Control) -> String {
     let closed = |r: &Record| match &r.event {
@@ -232,4 +234,22 @@ pub(crate) fn close_reason(control: &Control) -> String {
         _ => None,
     };
     control.journal().iter().find_map(closed).expect("a connection that the broker closed")
+}
+
+/// Makes a scalable topic.
+pub(crate) fn create(cluster: &SimCluster, name: &str, segments: i64) {
+    cluster.with(|c, now| c.create_scalable_topic(&topic(name), segments, Default::default(), now)).unwrap();
+}
+
+/// Splits a segment.
+pub(crate) fn split(cluster: &SimCluster, name: &str, segment: u64) {
+    cluster.with(|c, now| c.split_segment(&topic(name), segment, now)).unwrap();
+}
+
+/// Makes a scalable topic of one segment, if there is none, and gives the name of that segment.
+pub(crate) async fn segment_of(cluster: &SimCluster, name: &str) -> String {
+    if cluster.control().current_dag(name).is_err() {
+        create(cluster, name, 1);
+    }
+    name.replace("topic://", "segment://") + "/0000-ffff-0"
 }

@@ -255,3 +255,55 @@ pub(super) fn error_answer(command: &Command, error: ServerError, message: &str)
 pub(super) fn error_for(request_id: u64, error: ServerError, message: &str) -> Command {
     CommandError { request_id, error: error as i32, message: message.to_owned() }.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use stc_proto::Frame;
+
+    use super::*;
+    use crate::core::fault::ANSWERED;
+
+    /// Every command with an empty body: missing required fields do not matter here.
+    fn all() -> Vec<Command> {
+        macro_rules! all {
+            ($($body:ident)*) => { vec![$(Command::from($body::default()),)*] };
+        }
+        all! {
+            CommandConnect CommandSubscribe CommandProducer CommandSend CommandAck CommandFlow CommandUnsubscribe
+            CommandCloseProducer CommandCloseConsumer CommandPing CommandRedeliverUnacknowledgedMessages
+            CommandPartitionedTopicMetadata CommandLookupTopic CommandConsumerStats CommandSeek
+            CommandGetLastMessageId CommandGetTopicsOfNamespace CommandGetSchema CommandAuthResponse
+            CommandGetOrCreateSchema CommandNewTxn CommandAddPartitionToTxn CommandAddSubscriptionToTxn CommandEndTxn
+            CommandEndTxnOnPartition CommandEndTxnOnSubscription CommandTcClientConnectRequest CommandWatchTopicList
+            CommandWatchTopicListClose CommandScalableTopicLookup CommandScalableTopicClose
+            CommandScalableTopicSubscribe CommandScalableTopicUnsubscribe CommandWatchScalableTopics
+            CommandWatchScalableTopicsClose CommandWatchTcAssignments CommandWatchTcAssignmentsClose
+        }
+    }
+
+    #[test]
+    fn the_commands_with_an_error_answer_are_those_that_faults_accept() {
+        let mut answered: Vec<&str> = all()
+            .into_iter()
+            .map(|command| match command {
+                Command::Ack(ack) => CommandAck { request_id: Some(1), ..ack }.into(),
+                other => other,
+            })
+            .filter(|command| {
+                let answer = error_answer(command, ServerError::MetadataError, "text");
+                // What goes on the wire is complete: it decodes.
+                if let Some(answer) = &answer {
+                    let mut bytes = BytesMut::from(&Frame::from(answer.clone()).to_bytes()[..]);
+                    assert!(stc_proto::Decoder::default().decode(&mut bytes).unwrap().is_some());
+                }
+                answer.is_some()
+            })
+            .map(|command| command.name())
+            .collect();
+        let mut expected = ANSWERED.to_vec();
+        answered.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(answered, expected);
+    }
+}

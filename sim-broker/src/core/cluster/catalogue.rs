@@ -135,7 +135,8 @@ impl Cluster {
 
     /// Tells the watches of a list that a name came or went.
     fn tell_list_watches(&mut self, name: &TopicName, added: bool) {
-        if name.domain() != Domain::Persistent {
+        let watched = self.conns.values().any(|c| !c.list_watches.is_empty());
+        if name.domain() != Domain::Persistent || !watched {
             return;
         }
         let all: BTreeSet<String> = self.classic_topics(name.namespace()).into_iter().collect();

@@ -202,10 +202,7 @@ impl Cluster {
     /// The layout of a topic as the wire has it, with the addresses of now.
     pub fn current_dag(&self, topic: &str) -> Result<ScalableTopicDag, ControlError> {
         let topic = scalable_name(topic)?;
-        if !self.scalable.contains_key(&topic) {
-            return Err(ControlError::NotFound(topic.to_string()));
-        }
-        self.dag(&topic).ok_or_else(|| ControlError::NotFound(topic.to_string()))
+        self.scalable_dag(&topic).ok_or_else(|| ControlError::NotFound(topic.to_string()))
     }
 
     /// Prunes the drained sealed segments of a topic now. Returns how many went.

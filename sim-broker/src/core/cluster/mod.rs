@@ -62,10 +62,13 @@ pub struct Broker {
     pub up: bool,
     /// Counts its deaths, so that a late fail-over does not hit a broker that came back.
     pub(crate) deaths: u64,
+    /// Whether it is down for so long that others own what it had, as soon as there are others.
+    pub(crate) given_up: bool,
 }
 
 /// Something for a connection to do.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // nearly all are frames
 pub enum Output {
     /// Put this frame on the wire.
     Frame(ConnId, Frame),
@@ -112,7 +115,13 @@ impl Cluster {
     pub fn new(config: ClusterConfig, addresses: Vec<(String, String)>) -> Self {
         let brokers: Vec<Broker> = addresses
             .into_iter()
-            .map(|(service_url, admin_url)| Broker { service_url, admin_url, up: true, deaths: 0 })
+            .map(|(service_url, admin_url)| Broker {
+                service_url,
+                admin_url,
+                up: true,
+                deaths: 0,
+                given_up: false,
+            })
             .collect();
         let mut cluster = Cluster {
             brokers,

@@ -86,20 +86,32 @@ impl Cluster {
             return false;
         }
         broker.up = true;
-        let death = broker.deaths;
-        // What it still owns it serves again; layouts name it again.
-        self.fail_over(id, death, now);
+        broker.given_up = false;
+        // What it still owns it serves again, and it takes what nobody else could.
+        self.take_over(now);
         true
     }
 
-    /// Gives what a dead broker owned to others. A broker that came back in time keeps its own.
+    /// A broker was down for the fail-over time: others own what it had. One that came back in time keeps its own.
     pub(super) fn fail_over(&mut self, id: BrokerId, death: u64, now: Millis) {
-        if self.broker(id).is_none_or(|b| b.deaths != death) {
-            return;
+        let Some(broker) = usize::try_from(id.0).ok().and_then(|i| self.brokers.get_mut(i)) else { return };
+        if !broker.up && broker.deaths == death {
+            broker.given_up = true;
+            self.take_over(now);
         }
-        // With nobody alive, the next broker that comes back calls this again for all.
+    }
+
+    /// Gives what belonged to brokers that were given up to running ones, and coordinators without a leader too.
+    fn take_over(&mut self, now: Millis) {
+        let lost = |id: BrokerId| self.broker(id).is_none_or(|b| b.given_up);
         let orphans: Vec<TopicName> =
-            self.stored.iter().filter(|(_, s)| !self.is_up(s.owner)).map(|(name, _)| name.clone()).collect();
+            self.stored.iter().filter(|(_, s)| lost(s.owner)).map(|(name, _)| name.clone()).collect();
+        let headless: Vec<TopicName> = self
+            .scalable
+            .iter()
+            .filter(|(_, s)| s.controller.is_some_and(lost))
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in orphans {
             if let Some(owner) = self.place(&name)
                 && let Some(stored) = self.stored.get_mut(&name)
@@ -107,12 +119,6 @@ impl Cluster {
                 stored.owner = owner;
             }
         }
-        let headless: Vec<TopicName> = self
-            .scalable
-            .iter()
-            .filter(|(_, s)| s.controller.is_some_and(|c| !self.is_up(c)))
-            .map(|(name, _)| name.clone())
-            .collect();
         for name in headless {
             if let Some(controller) = self.place(&name)
                 && let Some(scalable) = self.scalable.get_mut(&name)

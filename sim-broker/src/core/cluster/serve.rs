@@ -63,8 +63,9 @@ impl Cluster {
             | C::EndTxn(_)
             | C::EndTxnOnPartition(_)
             | C::EndTxnOnSubscription(_) => {
-                let message = "The broker does not run transactions";
-                self.refuse(conn, &command, ServerError::TransactionCoordinatorNotFound, message);
+                // What Pulsar answers where they are switched off; clients do not retry it.
+                let message = "Transactions are not enabled";
+                self.refuse(conn, &command, ServerError::NotAllowedError, message);
             }
             _ => self.effects.close(conn, format!("{name} is not a command for a broker")),
         }

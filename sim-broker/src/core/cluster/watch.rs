@@ -40,13 +40,16 @@ impl Cluster {
             self.create_scalable_entry(&topic, 1, Default::default(), now);
             created = true;
         }
-        let known_namespace = self.namespaces.contains_key(topic.namespace());
-        let found =
-            self.scalable.contains_key(&topic) || (name.domain() == Domain::Persistent && known_namespace);
-        let Some(update) = found.then(|| self.update(command.session_id, &topic)).flatten() else {
+        let dag = self.scalable_dag(&topic).or_else(|| {
+            let classic =
+                name.domain() == Domain::Persistent && self.namespaces.contains_key(topic.namespace());
+            if classic { self.synthetic_dag(&topic, now) } else { None }
+        });
+        let Some(dag) = dag else {
             let message = format!("Scalable topic not found: {topic}");
             return self.refuse(conn, &command.into(), ServerError::TopicNotFound, &message);
         };
+        let update = success(command.session_id, &topic, dag);
         if let Some(c) = self.conns.get_mut(&conn) {
             c.watches.insert(command.session_id, topic);
         }
@@ -65,12 +68,8 @@ impl Cluster {
 
     /// Pushes a topic's layout, as it is now, to every watch of it.
     pub(super) fn push(&mut self, topic: &TopicName) {
-        let updates: Vec<(ConnId, CommandScalableTopicUpdate)> = self
-            .watches_of(topic)
-            .into_iter()
-            .filter_map(|(conn, session)| Some((conn, self.update(session, topic)?)))
-            .collect();
-        self.deliver(topic, updates);
+        let Some(dag) = self.scalable_dag(topic) else { return };
+        self.push_raw(topic, &dag);
         let addresses = self.addresses(topic);
         if let Some(scalable) = self.scalable.get_mut(topic) {
             scalable.pushed_addresses = addresses;
@@ -123,21 +122,9 @@ impl Cluster {
             .collect()
     }
 
-    /// The update that tells a topic's layout; for a classic topic the synthetic one.
-    fn update(&self, session: u64, topic: &TopicName) -> Option<CommandScalableTopicUpdate> {
-        Some(success(session, topic, self.dag(topic)?))
-    }
-
-    /// A topic's layout on the wire, with the addresses of now; for a classic topic the synthetic one.
-    pub(super) fn dag(&self, topic: &TopicName) -> Option<ScalableTopicDag> {
-        let Some(scalable) = self.scalable.get(topic) else {
-            let classic = topic.with_domain(Domain::Persistent);
-            let topics: Vec<String> = match self.partitioned.get(&classic) {
-                Some(n) => (0..*n).map(|i| classic.partition(i).to_string()).collect(),
-                None => vec![classic.to_string()],
-            };
-            return Layout::synthetic(topics).ok().map(|layout| layout.to_dag());
-        };
+    /// The layout of a scalable topic on the wire, with the addresses of now.
+    pub(super) fn scalable_dag(&self, topic: &TopicName) -> Option<ScalableTopicDag> {
+        let scalable = self.scalable.get(topic)?;
         let url = |id| self.broker(id).filter(|b| b.up).map(|b| b.service_url.clone());
         let segment_brokers = scalable
             .layout
@@ -155,8 +142,15 @@ impl Cluster {
         })
     }
 
+    /// The synthetic layout of a classic topic, which need not exist yet. It names no broker.
+    fn synthetic_dag(&self, topic: &TopicName, now: Millis) -> Option<ScalableTopicDag> {
+        let classic = topic.with_domain(Domain::Persistent);
+        let topics: Vec<String> = self.stored_names(&classic).iter().map(ToString::to_string).collect();
+        Layout::synthetic(topics, now).ok().map(|layout| layout.to_dag())
+    }
+
     fn addresses(&self, topic: &TopicName) -> Option<(Vec<SegmentBrokerAddress>, Option<String>)> {
-        let dag = self.dag(topic)?;
+        let dag = self.scalable_dag(topic)?;
         Some((dag.segment_brokers, dag.controller_broker_url))
     }
 }

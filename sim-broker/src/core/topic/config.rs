@@ -5,7 +5,7 @@
 pub struct TopicConfig {
     /// Whether messages that repeat a producer's sequence ids are dropped.
     pub deduplication: bool,
-    /// The largest entry that is taken, in bytes (`max_message_size` in CONNECTED).
+    /// The largest payload of an entry that is taken, in bytes (`max_message_size` in CONNECTED).
     pub max_message_size: usize,
     /// Which schemas may follow which.
     pub compatibility: SchemaCompatibility,

@@ -49,9 +49,6 @@ impl Topic {
             }
             return;
         };
-        if entry.len() > self.config.max_message_size {
-            return fail(ServerError::NotAllowedError, "Exceed maximum message size", effects);
-        }
         if command.txnid_most_bits.is_some() && command.txnid_least_bits.is_some() {
             return fail(ServerError::NotAllowedError, "The transaction is disabled", effects);
         }
@@ -62,6 +59,9 @@ impl Topic {
             }
             Err(error) => return effects.close(key.conn, format!("SEND of producer {}: {error}", key.id)),
         };
+        if parsed.payload.len() > self.config.max_message_size {
+            return fail(ServerError::NotAllowedError, "Exceed maximum message size", effects);
+        }
         let duplicate = self.config.deduplication
             && self.deduplication.is_duplicate(&producer.name, command, &parsed.metadata);
         let (ledger_id, entry_id) = if duplicate {

@@ -70,7 +70,7 @@ impl Cluster {
         if !self.stored.contains_key(topic) {
             return Err(not_found(topic));
         }
-        self.delete_all(topic, &[topic.clone()], force, now)
+        self.delete_all(topic, std::slice::from_ref(topic), force, now)
     }
 
     /// Deletes a partitioned topic. 404 when there is none, 412 when it is in use and `force` is not set.

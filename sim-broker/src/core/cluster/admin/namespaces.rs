@@ -76,7 +76,8 @@ impl Cluster {
             self.scalable.keys().filter(|topic| topic.namespace() == name).cloned().collect();
         let stored: Vec<TopicName> =
             self.stored.keys().filter(|topic| topic.namespace() == name).cloned().collect();
-        if !force && !(scalable.is_empty() && stored.is_empty()) {
+        let empty = scalable.is_empty() && stored.is_empty();
+        if !force && !empty {
             return Err(AdminError::new(409, "Cannot delete non empty namespace"));
         }
         for topic in scalable {

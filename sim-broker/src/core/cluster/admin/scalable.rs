@@ -3,12 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use stc_proto::{
-    Layout, Segment, TopicName,
-    layout::{ChangeError, SegmentState},
-    name::Domain,
-    pulsar::KeyValue,
-};
+use stc_proto::{Layout, Segment, TopicName, layout::ChangeError, name::Domain, pulsar::KeyValue};
 
 use super::AdminError;
 use crate::core::{
@@ -200,8 +195,9 @@ impl Cluster {
             return Err(AdminError::new(409, reason));
         }
         self.note(now, format!("migrate {topic}, force={force}"));
-        let layout = migrated(&legacy, self.config.profile.entry_bucket_budget, now)
-            .ok_or_else(|| AdminError::new(500, "The topic has no partitions"))?;
+        let names = legacy.iter().map(ToString::to_string);
+        let layout = Layout::migrated(names, self.config.profile.entry_bucket_budget, now)
+            .map_err(|e| AdminError::new(500, e.to_string()))?;
         for name in &legacy {
             self.on_topic(name, |topic, effects| topic.terminate(now, effects));
         }
@@ -263,32 +259,6 @@ impl Cluster {
         let consumers = stats.subscriptions.iter().flat_map(|s| &s.consumers);
         producers + consumers.filter(|c| !managed(&c.metadata)).count()
     }
-}
-
-/// The first layout of a migrated topic, epoch 0: one sealed segment of the whole ring for each partition, and as many
-/// active ones below all of them.
-fn migrated(legacy: &[TopicName], bucket_budget: u32, now: Millis) -> Option<Layout> {
-    let count = u32::try_from(legacy.len()).ok()?;
-    let first = u64::from(count);
-    let parents: Vec<u64> = (0..first).collect();
-    let active = Layout::initial(count, bucket_budget, now);
-    let children: Vec<u64> = active.segments().map(|s| first + s.id).collect();
-    let sealed = parents.iter().zip(legacy).map(|(id, name)| Segment {
-        id: *id,
-        range: stc_proto::HashRange::FULL,
-        state: SegmentState::Sealed,
-        parents: Vec::new(),
-        children: children.clone(),
-        created_at_epoch: 0,
-        sealed_at_epoch: Some(0),
-        created_at_ms: now,
-        sealed_at_ms: Some(now),
-        legacy_topic: Some(name.to_string()),
-        buckets: Default::default(),
-    });
-    let active =
-        active.segments().map(|s| Segment { id: first + s.id, parents: parents.clone(), ..s.clone() });
-    Layout::new(0, sealed.chain(active)).ok()
 }
 
 pub(super) fn not_found(topic: &TopicName) -> AdminError {

@@ -76,9 +76,9 @@ fn bad_entries_are_refused_and_harm_nobody() {
     *flipped.last_mut().unwrap() ^= 1;
     let send = |sequence_id| CommandSend { sequence_id, ..Default::default() };
     rig.send_raw(key, send(0), flipped.into());
-    rig.topic.config_mut().max_message_size = 10;
+    rig.topic.config_mut().max_message_size = 0;
     rig.send_raw(key, send(1), good.clone());
-    rig.topic.config_mut().max_message_size = 1000;
+    rig.topic.config_mut().max_message_size = 1;
     let in_transaction = CommandSend { txnid_least_bits: Some(1), txnid_most_bits: Some(1), ..send(2) };
     rig.send_raw(key, in_transaction, good.clone());
     rig.send_raw(key, send(3), good);

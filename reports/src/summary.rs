@@ -1,0 +1,212 @@
+//! What every writer says alike: the table by checklist item, the headline of a scenario, the outcome in words.
+
+use crate::model::{Report, ScenarioResult};
+use crate::requirement::{RequirementResult, RequirementStatus};
+use crate::text::plural;
+use crate::verdict::{ExitCode, Verdict};
+
+/// One row of the table by checklist item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChecklistRow {
+    /// Checklist item; empty in the row of scenarios and requirements that belong to none.
+    pub item: String,
+    /// Title; empty where [`Report::checklist`] does not list the item.
+    pub title: String,
+    /// Scenarios of the item that passed.
+    pub passed: usize,
+    /// Scenarios of the item that were selected.
+    pub scenarios: usize,
+    /// Requirements of the item that are proven.
+    pub proven: usize,
+    /// Requirements of the item.
+    pub requirements: usize,
+    /// The gravest verdict among its scenarios; `None` without scenarios.
+    pub gravest: Option<Verdict>,
+    /// Whether one of its scenarios shows that the client does not conform.
+    pub fails: bool,
+}
+
+impl ChecklistRow {
+    /// The row's last cell: what became of the item.
+    pub fn result(&self) -> &'static str {
+        match self.gravest {
+            _ if self.fails => "fails",
+            None => "no scenario",
+            Some(Verdict::Pass) => "passes",
+            Some(verdict) => verdict.as_str(),
+        }
+    }
+}
+
+/// The table by checklist item, in the order of [`Report::checklist`]. Items that only scenarios or requirements name
+/// follow, so that nothing is missing from the table. A scenario of two items is in both rows.
+pub fn by_checklist(report: &Report) -> Vec<ChecklistRow> {
+    let mut items: Vec<(&str, &str)> =
+        report.checklist.iter().map(|i| (i.id.as_str(), i.title.as_str())).collect();
+    let others = report.scenarios.iter().flat_map(items_of).chain(report.requirements.iter().map(item_of));
+    for id in others {
+        if !items.iter().any(|(known, _)| *known == id) {
+            items.push((id, ""));
+        }
+    }
+    items.into_iter().map(|(id, title)| row(report, id, title)).collect()
+}
+
+/// The items of a scenario; the empty item when it has none.
+fn items_of(scenario: &ScenarioResult) -> Vec<&str> {
+    if scenario.checklist.is_empty() {
+        vec![""]
+    } else {
+        scenario.checklist.iter().map(|id| named(id)).collect()
+    }
+}
+
+fn item_of(requirement: &RequirementResult) -> &str {
+    named(&requirement.checklist)
+}
+
+/// The catalogue writes `-` for "no item".
+fn named(item: &str) -> &str {
+    if item == "-" { "" } else { item }
+}
+
+fn row(report: &Report, id: &str, title: &str) -> ChecklistRow {
+    let scenarios = || report.scenarios.iter().filter(|s| items_of(s).contains(&id));
+    let requirements = || report.requirements.iter().filter(|r| item_of(r) == id);
+    ChecklistRow {
+        item: id.to_owned(),
+        title: title.to_owned(),
+        passed: scenarios().filter(|s| s.verdict == Verdict::Pass).count(),
+        scenarios: scenarios().count(),
+        proven: requirements().filter(|r| r.status == RequirementStatus::Proven).count(),
+        requirements: requirements().count(),
+        gravest: scenarios().map(|s| s.verdict).max_by_key(|v| v.gravity()),
+        fails: scenarios().any(|s| report.counts_against(s)),
+    }
+}
+
+/// The rows that a reader of this run wants to see: all of them after a whole run, those with scenarios after a
+/// filtered one. The second value counts the hidden rows.
+pub fn shown_rows(report: &Report) -> (Vec<ChecklistRow>, usize) {
+    let rows = by_checklist(report);
+    let all = rows.len();
+    let shown: Vec<ChecklistRow> = rows.into_iter().filter(|r| !report.filtered || r.scenarios > 0).collect();
+    let hidden = all - shown.len();
+    (shown, hidden)
+}
+
+/// What a scenario shows, as one sentence: `C2 fails, IMPL-2.1: <message>`. The message may have several lines.
+pub fn headline(report: &Report, scenario: &ScenarioResult) -> String {
+    let item = headline_item(report, scenario);
+    let cited = headline_requirements(report, scenario);
+    let message = scenario.failure.as_ref().map(|f| f.message.as_str());
+    let reason = scenario.reason.as_deref();
+    let text = message.or(reason).unwrap_or("no message was recorded");
+    let why = reason.or(message).unwrap_or("no reason was recorded");
+    match scenario.verdict {
+        Verdict::Pass => format!("{item} passes{cited}"),
+        Verdict::Fail => format!("{item} fails{cited}: {text}"),
+        Verdict::KnownFailure => format!("{item} is a known failure{cited}: {text}"),
+        Verdict::Unsupported if report.counts_against(scenario) => {
+            format!("{item} fails{cited}: the client calls a part of the required core unsupported: {why}")
+        }
+        Verdict::Unsupported => format!("{item} is not offered{cited}: {why}"),
+        Verdict::CouldNotRun => format!("{item} could not run{cited}: {why}"),
+        Verdict::HarnessError => format!("{item} was not judged{cited}, harness error: {text}"),
+    }
+}
+
+/// The item of the requirement that failed, else all items of the scenario, else its id.
+fn headline_item(report: &Report, scenario: &ScenarioResult) -> String {
+    let items: Vec<&str> = match blamed(scenario).and_then(|id| find(report, id)) {
+        Some(requirement) if !item_of(requirement).is_empty() => vec![item_of(requirement)],
+        _ => items_of(scenario).into_iter().filter(|item| !item.is_empty()).collect(),
+    };
+    if items.is_empty() { scenario.id.clone() } else { items.join("/") }
+}
+
+/// `, IMPL-2.1` where the failing step says which requirement it asserts, with its level where that is not absolute;
+/// all that are in doubt where it does not.
+fn headline_requirements(report: &Report, scenario: &ScenarioResult) -> String {
+    let with_level = |id: &str| match find(report, id) {
+        Some(requirement) if !requirement.level.is_absolute() => {
+            format!("{id} ({})", requirement.level.as_str())
+        }
+        _ => id.to_owned(),
+    };
+    match (blamed(scenario), scenario.requirements.as_slice()) {
+        (Some(id), _) => format!(", {}", with_level(id)),
+        (None, []) => String::new(),
+        (None, [only]) => format!(", {}", with_level(only)),
+        (None, several) => {
+            let ids: Vec<String> = several.iter().map(|id| with_level(id)).collect();
+            format!(", one of {}", ids.join(", "))
+        }
+    }
+}
+
+fn blamed(scenario: &ScenarioResult) -> Option<&str> {
+    scenario.failure.as_ref().and_then(|f| f.requirement.as_deref())
+}
+
+fn find<'a>(report: &'a Report, id: &str) -> Option<&'a RequirementResult> {
+    report.requirements.iter().find(|r| r.id == id)
+}
+
+/// Requirements by status, in words: `3 proven, 1 broken`; statuses that no requirement has are left out.
+pub fn requirement_counts(report: &Report) -> String {
+    let mut counts: Vec<(&str, usize)> =
+        ["proven", "broken", "known failure", "unsupported", "unproven", "not run"].map(|s| (s, 0)).to_vec();
+    for requirement in &report.requirements {
+        if let Some((_, n)) = counts.iter_mut().find(|(status, _)| *status == requirement.status.as_str()) {
+            *n += 1;
+        }
+    }
+    let words: Vec<String> =
+        counts.iter().filter(|(_, n)| *n > 0).map(|(status, n)| format!("{n} {status}")).collect();
+    words.join(", ")
+}
+
+/// Scenarios by verdict, in words: `20 pass, 1 fail, 0 known failure, …`. All verdicts are named, so that the reader
+/// can add them up.
+pub fn scenario_counts(report: &Report) -> String {
+    let counts = report.counts();
+    let words: Vec<String> = Verdict::ALL.iter().map(|v| format!("{} {v}", counts.get(*v))).collect();
+    words.join(", ")
+}
+
+/// The outcome of the run in one sentence.
+pub fn outcome(report: &Report) -> String {
+    let counts = report.counts();
+    let broken = report.scenarios.iter().filter(|s| report.counts_against(s)).count();
+    let unjudged = counts.harness_error + counts.could_not_run;
+    match report.exit_code() {
+        ExitCode::Usage => "no scenario ran".to_owned(),
+        ExitCode::DoesNotConform if broken == 0 => "the known-failures list is stale".to_owned(),
+        ExitCode::DoesNotConform => {
+            format!("does not conform ({})", plural(broken, "failure"))
+        }
+        ExitCode::Harness => format!("not judged: {} did not run to the end", plural(unjudged, "scenario")),
+        ExitCode::Conforms => {
+            let part =
+                if report.filtered || !report.left_out.is_empty() { ", as far as it was asked" } else { "" };
+            let known = match counts.known_failure {
+                0 => String::new(),
+                n => format!(", apart from {}", plural(n, "known failure")),
+            };
+            format!("conforms{part}{known}")
+        }
+    }
+}
+
+/// Scenarios left out, grouped by reason, in the order in which the reasons appear.
+pub fn left_out_by_reason(report: &Report) -> Vec<(&str, usize)> {
+    let mut groups: Vec<(&str, usize)> = Vec::new();
+    for left_out in &report.left_out {
+        match groups.iter_mut().find(|(reason, _)| *reason == left_out.reason) {
+            Some((_, n)) => *n += 1,
+            None => groups.push((&left_out.reason, 1)),
+        }
+    }
+    groups
+}

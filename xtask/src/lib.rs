@@ -1,0 +1,22 @@
+//! What `cargo xtask …` does, as a library: other crates' tests may start the real broker through it.
+//!
+//! - [`adapters`]: real clients, built and ready to run
+//! - [`exit`]: the exit codes and how an error chooses one
+//! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
+//! - [`real_broker`]: the released Pulsar standalone as a background process
+//! - [`test`]: every check of the project
+
+pub mod adapters;
+pub mod exit;
+pub mod java;
+pub mod real_broker;
+pub mod test;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the workspace, where `real-broker/`, `adapters/` and `target/` are.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_path_buf()
+}

@@ -1,0 +1,34 @@
+//! `cargo xtask …`: parses the command line and calls the library.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::{adapters, exit, real_broker, test};
+
+/// Development tasks of the conformance suite.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Start, stop or look at the released Pulsar standalone broker
+    RealBroker(real_broker::cli::RealBroker),
+    /// Run a real client against a broker, building it first when needed
+    Adapter(adapters::Run),
+    /// Every check of the project; what this machine has no tools for is named and left out
+    Test(test::Test),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.task {
+        Task::RealBroker(command) => real_broker::cli::run(command),
+        Task::Adapter(command) => adapters::run(&command),
+        Task::Test(command) => test::run(&command),
+    };
+    result.unwrap_or_else(|error| exit::report(&error))
+}

@@ -1,0 +1,42 @@
+//! Free ports on loopback.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::bail;
+
+/// Below the range from which Linux takes the ports of outgoing connections, so that nobody takes a free port by
+/// accident between the moment it is picked here and the moment the broker binds it.
+const RANGE: std::ops::Range<u16> = 20_000..32_000;
+
+/// A port that can be bound now and is not in `taken`. `start` spreads concurrent callers over the range.
+pub(super) fn free(start: u32, taken: &[u16]) -> anyhow::Result<u16> {
+    let size = u32::from(RANGE.end - RANGE.start);
+    for offset in 0..size {
+        let Ok(step) = u16::try_from(start.wrapping_add(offset) % size) else { continue };
+        let port = RANGE.start + step;
+        if !taken.contains(&port) && is_free(port) {
+            return Ok(port);
+        }
+    }
+    bail!("no free port between {} and {} on 127.0.0.1", RANGE.start, RANGE.end - 1)
+}
+
+/// Whether the port can be bound on loopback.
+pub(super) fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_over_bound_and_taken_ports() {
+        let first = free(7, &[]).unwrap();
+        let _held = TcpListener::bind((Ipv4Addr::LOCALHOST, first)).unwrap();
+        let second = free(7, &[]).unwrap();
+        assert_ne!(first, second);
+        assert!(!free(7, &[second]).is_ok_and(|port| port == second || port == first));
+        assert!(RANGE.contains(&second));
+    }
+}

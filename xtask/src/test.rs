@@ -1,0 +1,172 @@
+//! The `test` command: every check of the project, in the order in which a failure costs least to find.
+//!
+//! Each check is a program that prints for itself; this module starts them, stops at nothing, and ends with one line
+//! for each. A check whose tools are missing on this machine is left out by name; under `--strict` that is a failure.
+
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::exit;
+use crate::java::{Jdk, Maven};
+
+/// The `test` command line.
+#[derive(Debug, Args)]
+pub struct Test {
+    /// Fail where a JDK 21+, Maven or Python is missing, instead of leaving out what needs it
+    #[arg(long)]
+    strict: bool,
+    /// Run only the checks whose name contains this text
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Print the names of the checks and end
+    #[arg(long)]
+    list: bool,
+}
+
+/// What a check needs beyond Rust.
+#[derive(Debug, Clone, Copy)]
+enum Needs {
+    Rust,
+    Java,
+    Python,
+}
+
+impl Needs {
+    /// Why a check with these needs cannot run here.
+    fn missing(self) -> Option<String> {
+        match self {
+            Needs::Rust => None,
+            Needs::Java => match Jdk::find() {
+                Err(error) => Some(error.to_string()),
+                Ok(jdk) => Maven::find(&jdk).err().map(|error| error.to_string()),
+            },
+            Needs::Python => {
+                let venv = Command::new("python3").args(["-c", "import venv, ensurepip"]).output();
+                let found = venv.is_ok_and(|output| output.status.success());
+                (!found).then(|| "no Python 3 with venv (Debian: apt-get install python3-venv)".to_owned())
+            }
+        }
+    }
+}
+
+struct Check {
+    name: &'static str,
+    needs: Needs,
+    program: &'static str,
+    arguments: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const fn cargo(name: &'static str, arguments: &'static [&'static str]) -> Check {
+    Check { name, needs: Needs::Rust, program: "cargo", arguments, environment: &[] }
+}
+
+/// The checks, cheapest first.
+const CHECKS: &[Check] = &[
+    cargo("format", &["fmt", "--all", "--check"]),
+    cargo("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+    Check {
+        environment: &[("RUSTDOCFLAGS", "-D warnings")],
+        ..cargo("documentation", &["doc", "--workspace", "--no-deps", "--locked"])
+    },
+    cargo("tests", &["test", "--workspace", "--locked"]),
+    cargo("conformance in memory", &["xtask", "conformance"]),
+    cargo("conformance over TCP", &["xtask", "conformance", "--target", "tcp"]),
+    cargo("deviants", &["xtask", "deviants"]),
+    Check {
+        needs: Needs::Java,
+        ..cargo("vectors against Pulsar's classes", &["xtask", "adapter", "java-check"])
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo("V5 Java client on the simulator", &["xtask", "real-client", "java-v5"])
+    },
+    Check {
+        needs: Needs::Python,
+        ..cargo("classic Python client on the simulator", &["xtask", "real-client", "python-classic"])
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo("reference client on the real broker", &["xtask", "real-broker", "judge"])
+    },
+];
+
+enum Outcome {
+    Passed(Duration),
+    Failed(Duration, String),
+    LeftOut(String),
+}
+
+/// Runs the checks; the exit code is 0 when all passed or were left out without `--strict`.
+///
+/// # Errors
+/// When a check's program cannot be started at all.
+pub fn run(test: &Test) -> anyhow::Result<ExitCode> {
+    let wanted = |check: &&Check| test.only.as_deref().is_none_or(|text| check.name.contains(text));
+    let checks: Vec<&Check> = CHECKS.iter().filter(wanted).collect();
+    if checks.is_empty() {
+        return Err(exit::UsageError(format!(
+            "no check has {:?} in its name; `cargo xtask test --list` names them",
+            test.only.as_deref().unwrap_or_default()
+        ))
+        .into());
+    }
+    if test.list {
+        checks.iter().for_each(|check| println!("{}", check.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut results = Vec::new();
+    for check in checks {
+        println!("\n=== {} ===", check.name);
+        let outcome = match check.needs.missing() {
+            Some(reason) => Outcome::LeftOut(reason),
+            None => check.run()?,
+        };
+        results.push((check.name, outcome));
+    }
+    Ok(summary(&results, test.strict))
+}
+
+impl Check {
+    fn run(&self) -> anyhow::Result<Outcome> {
+        let start = Instant::now();
+        let status = Command::new(self.program)
+            .args(self.arguments)
+            .envs(self.environment.iter().copied())
+            .current_dir(crate::workspace_root())
+            .status()
+            .with_context(|| format!("{} does not start", self.program))?;
+        let took = start.elapsed();
+        Ok(if status.success() { Outcome::Passed(took) } else { Outcome::Failed(took, status.to_string()) })
+    }
+}
+
+fn summary(results: &[(&str, Outcome)], strict: bool) -> ExitCode {
+    println!("\n=== summary ===");
+    let (mut passed, mut failed, mut left_out) = (0, 0, 0);
+    for (name, outcome) in results {
+        match outcome {
+            Outcome::Passed(took) => {
+                passed += 1;
+                println!("passed    {name} ({:.1} s)", took.as_secs_f64());
+            }
+            Outcome::Failed(took, status) => {
+                failed += 1;
+                println!("FAILED    {name} ({:.1} s): {status}", took.as_secs_f64());
+            }
+            Outcome::LeftOut(reason) if strict => {
+                failed += 1;
+                println!("FAILED    {name}: cannot run here, and --strict was given: {reason}");
+            }
+            Outcome::LeftOut(reason) => {
+                left_out += 1;
+                println!("left out  {name}: {reason}");
+            }
+        }
+    }
+    println!("checks: {passed} passed, {failed} failed, {left_out} skipped");
+    ExitCode::from(if failed == 0 { 0 } else { exit::FAILED })
+}
