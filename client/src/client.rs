@@ -23,6 +23,7 @@ use crate::{
     pool::Pool,
     producer::ProducerBuilder,
     schema::Schema,
+    stream::StreamConsumerBuilder,
     transport::{TcpTransport, Transport},
 };
 
@@ -106,6 +107,11 @@ impl PulsarClient {
     /// Configures a queue consumer (client-api §4.2).
     pub fn queue_consumer<T: 'static>(&self, schema: impl Schema<T>) -> QueueConsumerBuilder<T> {
         QueueConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
+    }
+
+    /// Configures a stream consumer (client-api §4.1).
+    pub fn stream_consumer<T: 'static>(&self, schema: impl Schema<T>) -> StreamConsumerBuilder<T> {
+        StreamConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
     }
 
     /// Closes all producers and consumers, which completes what is pending, and then the connections. Closing again

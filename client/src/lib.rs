@@ -1,5 +1,5 @@
 //! A client for Apache Pulsar Scalable Topics, as the Scalable Topics Client Specification 1.0 describes it: the
-//! producer and the queue consumer.
+//! producer, the queue consumer and the stream consumer.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), stc_client::Error> {
@@ -30,6 +30,8 @@
 //! | `client` | the client and its configuration |
 //! | `producer` | the producer: handle, builders, task |
 //! | `consumer` | the queue consumer: handle, builder, task |
+//! | `stream` | the stream consumer: handle, builder, task |
+//! | `registration` | an ordered consumer's registration on the connection to its controller |
 //! | `message` | a received message |
 //! | `schema` | values to payloads and back |
 //! | `layout_watch` | resolves a topic and follows its layout |
@@ -40,7 +42,7 @@
 //! | `transport` | how links are made |
 //! | `address`, `clock` | service URLs; what time it is |
 //!
-//! Not offered yet: stream and checkpoint consumers, transactions, namespace subscriptions, dead letters, chunked and
+//! Not offered yet: checkpoint consumers, transactions, namespace subscriptions, dead letters, chunked and
 //! encrypted messages, a limit for the queue of pending sends, TLS and authentication.
 
 mod address;
@@ -55,7 +57,9 @@ mod message;
 mod pool;
 mod producer;
 mod receive_queue;
+mod registration;
 mod schema;
+mod stream;
 mod transport;
 
 pub use address::BrokerAddress;
@@ -73,6 +77,7 @@ pub use schema::{
     Schema, SchemaInfo, StringSchema,
 };
 pub use stc_proto::pulsar::schema::Type as SchemaType;
+pub use stream::{StreamConsumer, StreamConsumerBuilder};
 pub use transport::{BoxFuture, Link, TcpTransport, Transport};
 
 #[cfg(feature = "deviants")]

@@ -9,31 +9,61 @@ use tokio::sync::Notify;
 
 use crate::core::{consumer::Delivery, error::Error};
 
-#[derive(Debug, Default)]
-pub(crate) struct ReceiveQueue {
-    state: Mutex<State>,
+/// What a receive queue holds.
+pub(crate) trait Queued {
+    /// What the queue keeps of everything that was taken out of it.
+    type Passed: Default;
+
+    /// It is taken out. False for something that is not for the application: the next one is taken then.
+    fn pass(&self, _: &mut Self::Passed) -> bool {
+        true
+    }
+}
+
+impl Queued for Delivery {
+    type Passed = ();
+}
+
+pub(crate) struct ReceiveQueue<T: Queued = Delivery> {
+    state: Mutex<State<T>>,
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    messages: VecDeque<Delivery>,
+struct State<T: Queued> {
+    messages: VecDeque<T>,
+    passed: T::Passed,
     closed: bool,
 }
 
-impl ReceiveQueue {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl<T: Queued> Default for ReceiveQueue<T> {
+    fn default() -> Self {
+        let state = State { messages: VecDeque::new(), passed: T::Passed::default(), closed: false };
+        ReceiveQueue { state: Mutex::new(state), changed: Notify::new() }
+    }
+}
+
+impl<T: Queued> ReceiveQueue<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, delivery: Delivery) {
+    pub(crate) fn push(&self, delivery: T) {
         self.state().messages.push_back(delivery);
         self.changed.notify_one();
     }
 
-    /// Takes out what a segment delivered and nobody received: it will be delivered again.
-    pub(crate) fn purge(&self, segment: u64) {
-        self.state().messages.retain(|delivery| delivery.segment != segment);
+    /// Takes out what nobody received and nobody will: from now on it cannot be received any more.
+    pub(crate) fn purge(&self, gone: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut state = self.state();
+        let messages = std::mem::take(&mut state.messages);
+        let (purged, kept) = messages.into_iter().partition(gone);
+        state.messages = kept;
+        Vec::from(purged as VecDeque<T>)
+    }
+
+    /// Works on what the queue keeps of everything that was taken out; nothing is taken out meanwhile.
+    pub(crate) fn passed<R>(&self, work: impl FnOnce(&mut T::Passed) -> R) -> R {
+        work(&mut self.state().passed)
     }
 
     /// Ends all receives, now and later.
@@ -46,16 +76,22 @@ impl ReceiveQueue {
     }
 
     /// Takes the next message, if one is there.
-    pub(crate) fn try_pop(&self) -> Result<Option<Delivery>, Error> {
+    pub(crate) fn try_pop(&self) -> Result<Option<T>, Error> {
         let mut state = self.state();
         if state.closed {
             return Err(Error::closed("consumer"));
         }
-        Ok(state.messages.pop_front())
+        let state = &mut *state;
+        while let Some(next) = state.messages.pop_front() {
+            if next.pass(&mut state.passed) {
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
     }
 
     /// Waits for the next message. Nothing is lost when the future is dropped.
-    pub(crate) async fn pop(&self) -> Result<Delivery, Error> {
+    pub(crate) async fn pop(&self) -> Result<T, Error> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on a push or a close is not missed.

@@ -3,6 +3,7 @@
 //!
 //! | Module | Owns |
 //! |---|---|
+//! | [`assignment`] | what a controller assigns |
 //! | [`acks`] | what was delivered and not yet acknowledged, message by message |
 //! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
 //! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
@@ -15,9 +16,12 @@
 //! | [`outgoing`] | from messages to entries: batches, stamps, metadata |
 //! | [`producer`] | the producer as a state machine |
 //! | [`routing`] | which segment a message goes to |
+//! | [`session`] | the registration with a topic's controller |
+//! | [`stream`] | the stream consumer as a state machine |
 //! | [`tracker`] | which pushed layouts count |
 
 pub(crate) mod acks;
+pub(crate) mod assignment;
 pub(crate) mod backoff;
 pub(crate) mod compression;
 pub(crate) mod consumer;
@@ -29,6 +33,8 @@ pub(crate) mod message_id;
 pub(crate) mod outgoing;
 pub(crate) mod producer;
 pub(crate) mod routing;
+pub(crate) mod session;
+pub(crate) mod stream;
 pub(crate) mod tracker;
 
 /// Milliseconds.
