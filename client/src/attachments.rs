@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use crate::{
     client::Shared,
     connection::{Answer, Connection, Event, EventKind, EventSender, Party},
-    core::error::Error,
+    core::{deviant::Deviant, error::Error},
 };
 
 /// How long the answer to CLOSE_PRODUCER or CLOSE_CONSUMER is waited for.
@@ -237,6 +237,9 @@ impl Attachments {
 impl Drop for Attachments {
     /// Whatever still stands is closed on the wire, best effort.
     fn drop(&mut self) {
+        if self.client.deviance.is(Deviant::CloseLeavesProducers) {
+            return;
+        }
         let segments: Vec<u64> = self.standing.keys().copied().collect();
         for segment in segments {
             self.forget(segment);

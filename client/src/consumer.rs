@@ -171,6 +171,11 @@ impl<T: 'static> QueueConsumer<T> {
     fn received(&self, delivery: Delivery) -> Message<T> {
         // On a closed consumer nobody waits for permits.
         let _ = self.requests.send(Request::Consumed(delivery.segment));
-        Message::new(delivery, self.face.topic.clone(), self.schema.clone())
+        let topic = if self.face.deviance.is(Deviant::ReportSegmentTopic) {
+            format!("{}/{}", self.face.topic.replace("topic://", "segment://"), delivery.segment).into()
+        } else {
+            self.face.topic.clone()
+        };
+        Message::new(delivery, topic, self.schema.clone())
     }
 }

@@ -222,7 +222,8 @@ impl Follower {
         let resolved = update.resolved_topic_name.as_deref().map(TopicName::parse).and_then(Result::ok);
         let known = || self.tracker.current().map(|view| view.topic.clone());
         let topic = match resolved {
-            Some(resolved) if !self.client.deviance.is(Deviant::IgnoreResolvedName) => resolved,
+            _ if self.client.deviance.is(Deviant::IgnoreResolvedName) => self.given.clone(),
+            Some(resolved) => resolved,
             _ => known().unwrap_or_else(|| self.given.with_domain(Domain::Topic)),
         };
         match self.tracker.apply(&dag, topic) {

@@ -104,6 +104,9 @@ impl<T: 'static> Producer<T> {
     /// # Errors
     /// `Timeout` when what is pending could not be published within the client's operation timeout.
     pub async fn close(&self) -> Result<(), Error> {
+        if self.face.deviance.is(Deviant::SendAfterClose) {
+            return self.flush().await;
+        }
         let (done, closed) = oneshot::channel();
         if self.requests.send(Request::Close(done)).is_err() {
             // Closed before.

@@ -235,3 +235,26 @@ async fn one_producer_serves_several_threads() {
     assert_eq!(numbers(&received), (0..400).collect::<Vec<_>>());
     client.close().await.unwrap();
 }
+
+/// The close with the new address is lost; the layout's address is enough.
+#[tokio::test(start_paused = true)]
+async fn a_pushed_address_alone_moves_producers_and_consumers() {
+    let bench = Bench::new();
+    bench.create(1);
+    let client = bench.client();
+    let producer = client.producer(StringSchema).topic(TOPIC).create().await.unwrap();
+    let consumer = bench.consumer(&client, TOPIC).await;
+    soon(producer.message().value("0".to_owned()).send()).await.unwrap();
+    for command in ["CLOSE_PRODUCER", "CLOSE_CONSUMER"] {
+        bench.control.arm(Fault::new(Selector::command(command), FaultEffect::Drop)).unwrap();
+    }
+    let (before, after) = (bench.count("PRODUCER"), bench.count("SUBSCRIBE"));
+    // To two brokers, one of which is another than now.
+    bench.control.move_segment(TOPIC, 0, BrokerId(1)).unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    bench.control.move_segment(TOPIC, 0, BrokerId(2)).unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(bench.count("PRODUCER") > before && bench.count("SUBSCRIBE") > after, "without a send");
+    soon(producer.message().value("1".to_owned()).send()).await.unwrap();
+    assert_eq!(numbers(&drain(&consumer).await), [0, 1]);
+}

@@ -57,11 +57,12 @@ impl Bench {
     }
 
     pub(crate) fn builder(&self) -> ClientBuilder {
-        PulsarClient::builder()
+        let builder = PulsarClient::builder()
             .service_url(self.cluster.service_url())
             .transport(Arc::new(InMemory(self.cluster.clone())))
             .clock(ClusterClock(self.cluster.clone()))
-            .seed(SEED)
+            .seed(SEED);
+        deviate(builder)
     }
 
     pub(crate) fn client(&self) -> PulsarClient {
@@ -127,6 +128,20 @@ impl Bench {
             .await
             .unwrap()
     }
+}
+
+/// With the feature `deviants`, STC_DEVIANT names a behaviour to break: the tests should notice.
+#[cfg(feature = "deviants")]
+fn deviate(builder: ClientBuilder) -> ClientBuilder {
+    match std::env::var("STC_DEVIANT") {
+        Ok(name) => builder.deviant(stc_client::Deviant::by_name(&name).expect("the name of a deviant")),
+        Err(_) => builder,
+    }
+}
+
+#[cfg(not(feature = "deviants"))]
+fn deviate(builder: ClientBuilder) -> ClientBuilder {
+    builder
 }
 
 pub(crate) fn name(topic: &str) -> TopicName {
