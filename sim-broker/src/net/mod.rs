@@ -27,7 +27,7 @@ pub use self::tcp::TcpOptions;
 use self::{clock::Clock, link::Link};
 use crate::{
     admin,
-    control::Control,
+    control::{self, Control},
     core::{BrokerId, Cluster, ClusterConfig, ConnId, Millis, Output},
 };
 
@@ -151,6 +151,11 @@ impl SimCluster {
     /// The admin REST of one broker.
     pub fn admin_router(&self, broker: BrokerId) -> axum::Router {
         admin::router(self.clone(), broker)
+    }
+
+    /// The control API over HTTP.
+    pub fn control_router(&self) -> axum::Router {
+        control::http::router(self.control())
     }
 
     /// Reads from the cluster.

@@ -55,7 +55,7 @@ impl SimCluster {
         }
         for (id, listener) in admins {
             let handle = cluster.clone();
-            let router = cluster.admin_router(id);
+            let router = cluster.admin_router(id).merge(cluster.control_router());
             cluster.spawn(async move {
                 let stopped = handle.clone();
                 let server = axum::serve(listener, router)

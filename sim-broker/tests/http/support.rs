@@ -45,7 +45,7 @@ impl Site {
     pub(crate) fn with_brokers(profile: &str, brokers: u32) -> Self {
         let config = ClusterConfig { brokers, ..ClusterConfig::new(Profile::built_in(profile).unwrap()) };
         let cluster = SimCluster::in_memory(config);
-        let router = cluster.admin_router(BrokerId(0));
+        let router = cluster.admin_router(BrokerId(0)).merge(cluster.control_router());
         Site { cluster, router }
     }
 
