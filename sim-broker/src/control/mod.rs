@@ -1,5 +1,7 @@
 //! What drives and observes a cluster from outside, in process.
 
+pub mod http;
+
 use stc_proto::{
     TopicName,
     pulsar::{ScalableConsumerAssignment, ScalableTopicDag},

@@ -83,6 +83,7 @@ where
         tokio::time::sleep(LINGER).await;
     };
     tokio::select! {
+        biased;
         reason = read(&cluster, conn, &mut reader) => {
             cluster.with(|c, now| c.closed(conn, &reason, now));
         }

@@ -1,0 +1,265 @@
+//! The client: what producers and consumers share, and where they come from (client-api §2).
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Notify, mpsc};
+
+use crate::{
+    address::{BrokerAddress, parse_service_url},
+    clock::{Clock, Clocks, SystemClock},
+    connection::ConnectionSettings,
+    consumer::QueueConsumerBuilder,
+    core::{
+        backoff::{BackoffLimits, Rng},
+        deviant::Deviance,
+        error::{Category, Error},
+    },
+    pool::Pool,
+    producer::ProducerBuilder,
+    schema::Schema,
+    transport::{TcpTransport, Transport},
+};
+
+/// A client of one cluster. Cheap to clone; all clones share their connections. Make one and keep it.
+#[derive(Clone)]
+pub struct PulsarClient {
+    shared: Arc<Shared>,
+}
+
+/// What producers and consumers have of their client.
+pub(crate) struct Shared {
+    pub(crate) pool: Pool,
+    pub(crate) clocks: Clocks,
+    pub(crate) deviance: Deviance,
+    pub(crate) backoff: BackoffLimits,
+    /// For creating, subscribing, looking up and closing.
+    pub(crate) operation_timeout: Duration,
+    /// Some layout showed that the broker knows entry buckets; stays so for the life of the client (key-shared §9).
+    pub(crate) buckets_observed: AtomicBool,
+    rng: Mutex<Rng>,
+    next_producer: AtomicU64,
+    next_consumer: AtomicU64,
+    next_session: AtomicU64,
+    /// Set when the client closes: producers and consumers close themselves then.
+    closing: AtomicBool,
+    /// Wakes them, in a fixed order.
+    close: Notify,
+    /// Every producer and consumer holds a clone; `None` once the client closes.
+    alive: Mutex<Option<mpsc::Sender<()>>>,
+    /// Ends when the last clone of `alive` is gone.
+    gone: tokio::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+impl Shared {
+    pub(crate) fn rng(&self) -> Rng {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).fork()
+    }
+
+    pub(crate) fn producer_id(&self) -> u64 {
+        self.next_producer.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn consumer_id(&self) -> u64 {
+        self.next_consumer.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn session_id(&self) -> u64 {
+        self.next_session.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Resolves when the client closes.
+    pub(crate) async fn closing(&self) {
+        let mut close = std::pin::pin!(self.close.notified());
+        close.as_mut().enable();
+        if !self.closing.load(Ordering::Relaxed) {
+            close.await;
+        }
+    }
+
+    /// Keeps a close of the client waiting while it lives.
+    ///
+    /// # Errors
+    /// `AlreadyClosed` when the client is closed.
+    pub(crate) fn enter(&self) -> Result<mpsc::Sender<()>, Error> {
+        let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        alive.clone().ok_or_else(|| Error::closed("client"))
+    }
+}
+
+impl PulsarClient {
+    /// Configures a client.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Configures a producer (client-api §3.1).
+    pub fn producer<T: 'static>(&self, schema: impl Schema<T>) -> ProducerBuilder<T> {
+        ProducerBuilder::new(self.shared.clone(), Arc::new(schema))
+    }
+
+    /// Configures a queue consumer (client-api §4.2).
+    pub fn queue_consumer<T: 'static>(&self, schema: impl Schema<T>) -> QueueConsumerBuilder<T> {
+        QueueConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
+    }
+
+    /// Closes all producers and consumers, which completes what is pending, and then the connections. Closing again
+    /// waits for the same and succeeds.
+    ///
+    /// # Errors
+    /// None today; closing is best effort.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.shared.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.close.notify_waiters();
+        // Nothing is ever sent: this ends when the last sender is dropped.
+        while self.shared.gone.lock().await.recv().await.is_some() {}
+        self.shared.pool.close();
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for PulsarClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PulsarClient").finish_non_exhaustive()
+    }
+}
+
+/// Configures a [`PulsarClient`].
+pub struct ClientBuilder {
+    service_url: String,
+    transport: Arc<dyn Transport>,
+    clock: Option<Box<dyn Clock>>,
+    seed: u64,
+    operation_timeout: Duration,
+    connection_timeout: Duration,
+    keep_alive: Duration,
+    backoff: (Duration, Duration),
+    deviance: Deviance,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        ClientBuilder {
+            service_url: String::new(),
+            transport: Arc::new(TcpTransport),
+            clock: None,
+            seed: 0,
+            operation_timeout: Duration::from_secs(30),
+            connection_timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(30),
+            backoff: (Duration::from_millis(100), Duration::from_secs(10)),
+            deviance: Deviance::default(),
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// Where the cluster is: `pulsar://host:port`, several hosts separated by commas. Required.
+    pub fn service_url(mut self, url: impl Into<String>) -> Self {
+        self.service_url = url.into();
+        self
+    }
+
+    /// How connections are made; TCP by default.
+    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Where publish and delivery times are taken from; the system's clock by default.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// The seed of everything random: retry delays and made-up names. 0 by default.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How long creating, subscribing, looking up and closing may take; 30 s by default.
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.operation_timeout = timeout;
+        self
+    }
+
+    /// How long connecting to one broker may take; 10 s by default.
+    pub fn connection_timeout(mut self, timeout: Duration) -> Self {
+        self.connection_timeout = timeout;
+        self
+    }
+
+    /// How long a broker may be quiet before it is pinged; after twice that the connection is given up. 30 s by
+    /// default.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = interval;
+        self
+    }
+
+    /// The first and the longest delay between attempts to reconnect; 100 ms and 10 s by default.
+    pub fn backoff(mut self, initial: Duration, max: Duration) -> Self {
+        self.backoff = (initial, max);
+        self
+    }
+
+    /// Breaks one behaviour on purpose.
+    #[cfg(feature = "deviants")]
+    pub fn deviant(mut self, deviant: crate::Deviant) -> Self {
+        self.deviance = Deviance(Some(deviant));
+        self
+    }
+
+    /// Makes the client. It connects when the first producer or consumer needs it. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// `InvalidServiceUrl` when the service URL is missing or malformed, `InvalidConfiguration` when a duration is
+    /// zero.
+    pub fn build(self) -> Result<PulsarClient, Error> {
+        let service: Vec<BrokerAddress> = parse_service_url(&self.service_url)?;
+        for (what, duration) in [
+            ("operation timeout", self.operation_timeout),
+            ("connection timeout", self.connection_timeout),
+            ("keep-alive interval", self.keep_alive),
+            ("backoff", self.backoff.0),
+        ] {
+            if duration.is_zero() {
+                return Err(Error::new(Category::InvalidConfiguration, format!("the {what} is zero")));
+            }
+        }
+        let settings = ConnectionSettings {
+            keep_alive: self.keep_alive,
+            timeout: self.connection_timeout,
+            deviance: self.deviance,
+        };
+        let (alive, gone) = mpsc::channel(1);
+        let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
+        Ok(PulsarClient {
+            shared: Arc::new(Shared {
+                pool: Pool::new(self.transport, settings, self.operation_timeout, service),
+                clocks: Clocks::new(clock),
+                deviance: self.deviance,
+                backoff: BackoffLimits {
+                    initial: self.backoff.0.as_millis() as u64,
+                    max: self.backoff.1.as_millis() as u64,
+                },
+                operation_timeout: self.operation_timeout,
+                buckets_observed: AtomicBool::new(false),
+                rng: Mutex::new(Rng::new(self.seed)),
+                next_producer: AtomicU64::new(0),
+                next_consumer: AtomicU64::new(0),
+                next_session: AtomicU64::new(1),
+                closing: AtomicBool::new(false),
+                close: Notify::new(),
+                alive: Mutex::new(Some(alive)),
+                gone: tokio::sync::Mutex::new(gone),
+            }),
+        })
+    }
+}

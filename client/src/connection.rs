@@ -1,0 +1,424 @@
+//! One connection to a broker: handshake, keep-alive, answers to requests, and what the broker sends on its own.
+//!
+//! A single task owns the link. It ends when the link does or when the last handle is dropped, and then tells
+//! everyone who waits for an answer or for events.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use stc_proto::{
+    Command, Decoder, Frame, FrameError,
+    frame::{DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING},
+    pulsar::*,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
+
+use crate::{
+    address::BrokerAddress,
+    core::{
+        deviant::{Deviance, Deviant},
+        error::{Category, Error},
+    },
+    transport::Link,
+};
+
+/// What a broker sends to a producer, a consumer or a layout watch.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// The connection it came on.
+    pub(crate) connection: u64,
+    pub(crate) kind: EventKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum EventKind {
+    /// A frame for the producer, consumer or session with this id.
+    Frame { id: u64, frame: Box<Frame> },
+    /// The connection is lost.
+    Lost,
+}
+
+pub(crate) type EventSender = mpsc::UnboundedSender<Event>;
+
+/// Whose ids they are: brokers number producers and consumers separately, sessions have ids of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Party {
+    Producer,
+    Consumer,
+    Session,
+}
+
+/// How connections introduce themselves and when they count as dead.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionSettings {
+    pub(crate) keep_alive: Duration,
+    /// For opening the link and the handshake together.
+    pub(crate) timeout: Duration,
+    pub(crate) deviance: Deviance,
+}
+
+/// A handle to a connection. The connection ends with its last handle.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    id: u64,
+    address: BrokerAddress,
+    outbox: mpsc::UnboundedSender<Frame>,
+    state: Arc<Mutex<State>>,
+    features: FeatureFlags,
+    max_message_size: usize,
+}
+
+/// Ordered maps, so that those who are told of a loss are told in the same order in every run.
+#[derive(Debug, Default)]
+struct State {
+    /// Why the connection is lost, once it is.
+    lost: Option<Error>,
+    requests: BTreeMap<u64, oneshot::Sender<Result<Command, Error>>>,
+    parties: BTreeMap<(Party, u64), EventSender>,
+}
+
+impl Connection {
+    /// Introduces the client on a new link and starts the connection's task. `through_proxy` is set when the link goes
+    /// to a proxy or a service address instead of the broker itself.
+    pub(crate) async fn open(
+        id: u64,
+        address: &BrokerAddress,
+        through_proxy: bool,
+        mut link: Box<dyn Link>,
+        settings: &ConnectionSettings,
+    ) -> Result<Arc<Self>, Error> {
+        let connect = CommandConnect {
+            client_version: concat!("stc-client-", env!("CARGO_PKG_VERSION")).into(),
+            auth_method_name: Some("none".into()),
+            protocol_version: Some(ProtocolVersion::V21 as i32),
+            proxy_to_broker_url: through_proxy.then(|| address.authority()),
+            feature_flags: Some(FeatureFlags {
+                supports_broker_entry_metadata: Some(true),
+                supports_partial_producer: Some(true),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let lost = |error: std::io::Error| Error::not_connected(format!("{address}: {error}"));
+        link.write_all(&Frame::from(connect).to_bytes()).await.map_err(lost)?;
+        let mut buf = BytesMut::new();
+        let frame = read_frame(&mut link, &mut buf, Decoder::default()).await?;
+        let connected = match frame.command {
+            Command::Connected(connected) => connected,
+            Command::Error(error) => return Err(Error::server(error.error, &error.message)),
+            Command::AuthChallenge(_) => {
+                let why = "the broker asks for an authentication that this client does not offer";
+                return Err(Error::new(Category::Authentication, why));
+            }
+            other => {
+                return Err(Error::not_connected(format!(
+                    "{address} answered CONNECT with {}",
+                    other.name()
+                )));
+            }
+        };
+        let max_message_size = connected
+            .max_message_size
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or(DEFAULT_MAX_MESSAGE_SIZE);
+        let (outbox, frames) = mpsc::unbounded_channel();
+        let state = Arc::new(Mutex::new(State::default()));
+        let task = Task {
+            id,
+            outbox: outbox.downgrade(),
+            state: state.clone(),
+            decoder: Decoder::new(max_message_size.saturating_add(FRAME_PADDING)),
+            keep_alive: settings.keep_alive,
+            deviance: settings.deviance,
+        };
+        tokio::spawn(task.run(link, buf, frames));
+        Ok(Arc::new(Connection {
+            id,
+            address: address.clone(),
+            outbox,
+            state,
+            features: connected.feature_flags.unwrap_or_default(),
+            max_message_size,
+        }))
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The broker's address; behind a proxy the broker's own.
+    pub(crate) fn address(&self) -> &BrokerAddress {
+        &self.address
+    }
+
+    /// The largest entry that the broker takes, in bytes.
+    pub(crate) fn max_message_size(&self) -> usize {
+        self.max_message_size
+    }
+
+    /// Whether the broker advertises scalable topics (compatibility §3).
+    pub(crate) fn supports_scalable_topics(&self) -> bool {
+        self.features.supports_scalable_topics.unwrap_or(false)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        lock(&self.state).lost.is_none()
+    }
+
+    /// Queues a frame. When the connection is lost it goes nowhere, and whoever is registered is told of the loss.
+    pub(crate) fn send(&self, frame: impl Into<Frame>) {
+        // The receiver is gone only when the connection is lost.
+        let _ = self.outbox.send(frame.into());
+    }
+
+    /// Sends a request and waits for its answer; without `limit` as long as the connection lives.
+    ///
+    /// # Errors
+    /// The broker's error, `Timeout`, or `NotConnected`.
+    pub(crate) async fn request(
+        &self,
+        request_id: u64,
+        command: impl Into<Command>,
+        limit: Option<Duration>,
+    ) -> Result<Command, Error> {
+        let command = command.into();
+        let name = command.name();
+        let (sender, answer) = oneshot::channel();
+        {
+            let mut state = lock(&self.state);
+            if let Some(error) = &state.lost {
+                return Err(error.clone());
+            }
+            state.requests.insert(request_id, sender);
+        }
+        let _forget = ForgetRequest { state: &self.state, request_id };
+        self.send(Frame { command, payload: None });
+        let answer = match limit {
+            Some(limit) => timeout(limit, answer)
+                .await
+                .map_err(|_| Error::unanswered(format!("{} did not answer {name} in time", self.address)))?,
+            None => answer.await,
+        };
+        answer.unwrap_or_else(|_| Err(Error::not_connected("the connection is lost")))
+    }
+
+    /// Hands on what the broker sends to this producer, consumer or session, and the loss of the connection.
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection is lost already.
+    pub(crate) fn register(&self, party: Party, id: u64, events: EventSender) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        if let Some(error) = &state.lost {
+            return Err(error.clone());
+        }
+        state.parties.insert((party, id), events);
+        Ok(())
+    }
+
+    pub(crate) fn unregister(&self, party: Party, id: u64) {
+        lock(&self.state).parties.remove(&(party, id));
+    }
+}
+
+struct ForgetRequest<'a> {
+    state: &'a Mutex<State>,
+    request_id: u64,
+}
+
+impl Drop for ForgetRequest<'_> {
+    fn drop(&mut self) {
+        lock(self.state).requests.remove(&self.request_id);
+    }
+}
+
+/// A panic elsewhere while the lock was held leaves maps that are still whole.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the connection's task works with.
+struct Task {
+    id: u64,
+    /// Weak, so that the task does not keep itself alive.
+    outbox: mpsc::WeakUnboundedSender<Frame>,
+    state: Arc<Mutex<State>>,
+    decoder: Decoder,
+    keep_alive: Duration,
+    deviance: Deviance,
+}
+
+impl Task {
+    async fn run(self, link: Box<dyn Link>, buf: BytesMut, frames: mpsc::UnboundedReceiver<Frame>) {
+        let (reader, mut writer) = tokio::io::split(link);
+        let heard = Mutex::new(Instant::now());
+        // Side by side, never one after the other: a peer that waits for us to read must not wait for ever.
+        let error = tokio::select! {
+            biased;
+            error = self.read(reader, buf, &heard) => error,
+            error = write(&mut writer, frames) => error,
+            error = self.keep_alive(&heard) => error,
+        };
+        let _ = writer.shutdown().await;
+        tracing::debug!(connection = self.id, %error, "connection ended");
+        let (requests, parties) = {
+            let mut state = lock(&self.state);
+            state.lost = Some(error.clone());
+            (std::mem::take(&mut state.requests), std::mem::take(&mut state.parties))
+        };
+        for answer in requests.into_values() {
+            let _ = answer.send(Err(error.clone()));
+        }
+        for events in parties.into_values() {
+            let _ = events.send(Event { connection: self.id, kind: EventKind::Lost });
+        }
+    }
+
+    async fn read(
+        &self,
+        mut reader: impl AsyncReadExt + Unpin,
+        mut buf: BytesMut,
+        heard: &Mutex<Instant>,
+    ) -> Error {
+        loop {
+            match self.decoder.decode(&mut buf) {
+                Ok(Some(frame)) => self.dispatch(frame),
+                // A command of a later version of the protocol (stability §4.1).
+                Err(FrameError::UnknownCommand(number)) => {
+                    tracing::debug!(number, "skipping an unknown command")
+                }
+                Err(error) => return Error::not_connected(format!("unreadable frame: {error}")),
+                Ok(None) => {
+                    match reader.read_buf(&mut buf).await {
+                        Ok(0) => return Error::not_connected("the broker closed the connection"),
+                        Ok(_) => {}
+                        Err(error) => return Error::not_connected(error.to_string()),
+                    }
+                    *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                }
+            }
+        }
+    }
+
+    /// Pings the broker when it is quiet, and gives it up when it stays quiet.
+    async fn keep_alive(&self, heard: &Mutex<Instant>) -> Error {
+        loop {
+            let last = *heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let quiet = last.elapsed();
+            if quiet >= self.keep_alive * 2 {
+                return Error::not_connected("the broker does not answer PING");
+            }
+            if quiet >= self.keep_alive {
+                self.reply(CommandPing {});
+                tokio::time::sleep_until(last + self.keep_alive * 2).await;
+            } else {
+                tokio::time::sleep_until(last + self.keep_alive).await;
+            }
+        }
+    }
+
+    fn reply(&self, command: impl Into<Frame>) {
+        if let Some(outbox) = self.outbox.upgrade() {
+            let _ = outbox.send(command.into());
+        }
+    }
+
+    fn dispatch(&self, frame: Frame) {
+        use Command as C;
+        match &frame.command {
+            C::Ping(_) => {
+                if !self.deviance.is(Deviant::NoPong) {
+                    self.reply(CommandPong {});
+                }
+            }
+            C::Pong(_) => {}
+            // Exclusive access is still waited for: the answer that counts comes later, with the same request id.
+            C::ProducerSuccess(success) if success.producer_ready == Some(false) => {}
+            C::Error(error) => {
+                let failure = Error::server(error.error, &error.message);
+                self.answer(error.request_id, Err(failure));
+            }
+            C::Success(CommandSuccess { request_id, .. })
+            | C::ProducerSuccess(CommandProducerSuccess { request_id, .. })
+            | C::LookupResponse(CommandLookupTopicResponse { request_id, .. })
+            | C::PartitionedMetadataResponse(CommandPartitionedTopicMetadataResponse {
+                request_id, ..
+            }) => {
+                self.answer(*request_id, Ok(frame.command));
+            }
+            C::SendReceipt(CommandSendReceipt { producer_id: id, .. })
+            | C::SendError(CommandSendError { producer_id: id, .. })
+            | C::CloseProducer(CommandCloseProducer { producer_id: id, .. }) => {
+                self.hand_on(Party::Producer, *id, frame);
+            }
+            C::Message(CommandMessage { consumer_id: id, .. })
+            | C::CloseConsumer(CommandCloseConsumer { consumer_id: id, .. })
+            | C::ReachedEndOfTopic(CommandReachedEndOfTopic { consumer_id: id })
+            | C::ActiveConsumerChange(CommandActiveConsumerChange { consumer_id: id, .. }) => {
+                self.hand_on(Party::Consumer, *id, frame);
+            }
+            C::ScalableTopicUpdate(update) => self.hand_on(Party::Session, update.session_id, frame),
+            other => tracing::debug!(command = other.name(), "nobody waits for this command"),
+        }
+    }
+
+    fn answer(&self, request_id: u64, answer: Result<Command, Error>) {
+        if let Some(waiting) = lock(&self.state).requests.remove(&request_id) {
+            let _ = waiting.send(answer);
+        }
+    }
+
+    fn hand_on(&self, party: Party, id: u64, frame: Frame) {
+        if let Some(events) = lock(&self.state).parties.get(&(party, id)) {
+            let kind = EventKind::Frame { id, frame: Box::new(frame) };
+            let _ = events.send(Event { connection: self.id, kind });
+        }
+    }
+}
+
+/// Writes what is queued, several frames at once when they are there. Ends when all handles are dropped.
+async fn write(
+    writer: &mut (impl AsyncWriteExt + Unpin),
+    mut frames: mpsc::UnboundedReceiver<Frame>,
+) -> Error {
+    const ENOUGH: usize = 64 * 1024;
+    let mut buf = BytesMut::new();
+    while let Some(frame) = frames.recv().await {
+        frame.encode(&mut buf);
+        while buf.len() < ENOUGH
+            && let Ok(frame) = frames.try_recv()
+        {
+            frame.encode(&mut buf);
+        }
+        if let Err(error) = writer.write_all(&buf).await {
+            return Error::not_connected(error.to_string());
+        }
+        if let Err(error) = writer.flush().await {
+            return Error::not_connected(error.to_string());
+        }
+        buf.clear();
+    }
+    Error::not_connected("nobody uses the connection any more")
+}
+
+async fn read_frame(link: &mut Box<dyn Link>, buf: &mut BytesMut, decoder: Decoder) -> Result<Frame, Error> {
+    loop {
+        match decoder.decode(buf) {
+            Ok(Some(frame)) => return Ok(frame),
+            Ok(None) => {}
+            Err(error) => return Err(Error::not_connected(format!("unreadable frame: {error}"))),
+        }
+        match link.read_buf(buf).await {
+            Ok(0) => return Err(Error::not_connected("the broker closed the connection in the handshake")),
+            Ok(_) => {}
+            Err(error) => return Err(Error::not_connected(error.to_string())),
+        }
+    }
+}

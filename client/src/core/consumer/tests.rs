@@ -1,0 +1,269 @@
+//! The queue consumer stepped by hand: events in, effects out, time as a number.
+
+use std::sync::Arc;
+
+use stc_proto::{
+    Entry, TopicName, batch,
+    pulsar::{MessageMetadata, SingleMessageMetadata},
+};
+
+use super::*;
+use crate::core::layout::{Layout, tests::dag};
+
+const TWO: &[(u64, u32, u32, bool)] =
+    &[(0, 0, 0x7fff, false), (1, 0x8000, 0xffff, true), (2, 0, 0x7fff, true)];
+
+fn view(epoch: u64, segments: &[(u64, u32, u32, bool)]) -> View {
+    View {
+        topic: TopicName::parse("topic://public/default/t").unwrap(),
+        layout: Arc::new(Layout::from_dag(&dag(epoch, segments)).unwrap()),
+        brokers: Arc::new(segments.iter().map(|s| (s.0, format!("pulsar://b{}:1", s.0))).collect()),
+    }
+}
+
+struct Bench {
+    core: ConsumerCore,
+    now: u64,
+    subscribes: Vec<Subscribe>,
+    delivered: Vec<Delivery>,
+    others: Vec<Effect>,
+}
+
+impl Bench {
+    fn new(segments: &[(u64, u32, u32, bool)]) -> Self {
+        let config = ConsumerConfig {
+            receiver_queue: 4,
+            redelivery_delay: 100,
+            backoff: BackoffLimits { initial: 100, max: 1000 },
+            deviance: Deviance::default(),
+        };
+        let core = ConsumerCore::new(config, view(0, segments), Rng::new(1), Now::default());
+        let mut bench =
+            Bench { core, now: 0, subscribes: Vec::new(), delivered: Vec::new(), others: Vec::new() };
+        bench.collect();
+        bench
+    }
+
+    /// A consumer whose segments are all subscribed.
+    fn open(segments: &[(u64, u32, u32, bool)]) -> Self {
+        let mut bench = Bench::new(segments);
+        while !bench.subscribes.is_empty() {
+            bench.subscribe_next();
+        }
+        bench.others.clear();
+        bench
+    }
+
+    fn now(&self) -> Now {
+        Now { mono: self.now, wall: self.now }
+    }
+
+    fn collect(&mut self) {
+        for effect in self.core.take_effects() {
+            match effect {
+                Effect::Subscribe(subscribe) => self.subscribes.push(subscribe),
+                Effect::Deliver(delivery) => self.delivered.push(delivery),
+                other => self.others.push(other),
+            }
+        }
+    }
+
+    fn step(&mut self, event: impl FnOnce(&mut ConsumerCore, Now)) {
+        let now = self.now();
+        event(&mut self.core, now);
+        self.collect();
+    }
+
+    fn subscribe_next(&mut self) -> Subscribe {
+        let subscribe = self.subscribes.remove(0);
+        let at = subscribe.address.clone().unwrap_or_default();
+        assert!(self.core.attached(subscribe.segment, subscribe.generation, at, self.now()));
+        self.collect();
+        subscribe
+    }
+
+    fn message(&mut self, segment: u64, entry: u64, values: &[&str], ack_set: &[i64]) {
+        let mut metadata = MessageMetadata { producer_name: "p".into(), ..Default::default() };
+        let payload = match values {
+            [value] => Bytes::copy_from_slice(value.as_bytes()),
+            values => {
+                metadata.num_messages_in_batch = Some(values.len() as i32);
+                let mut payload = Default::default();
+                for value in values {
+                    batch::append(&mut payload, SingleMessageMetadata::default(), value.as_bytes());
+                }
+                payload.freeze()
+            }
+        };
+        let command = CommandMessage {
+            message_id: MessageIdData { ledger_id: 7, entry_id: entry, ..Default::default() },
+            ack_set: ack_set.to_vec(),
+            ..Default::default()
+        };
+        self.core.message(segment, &command, Entry::new(metadata, payload).to_bytes());
+        self.collect();
+    }
+
+    fn values(&self) -> Vec<&[u8]> {
+        self.delivered.iter().map(|d| &d.message.payload[..]).collect()
+    }
+
+    fn take_others(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.others)
+    }
+}
+
+fn id(entry: u64) -> MessageIdData {
+    MessageIdData { ledger_id: 7, entry_id: entry, ..Default::default() }
+}
+
+fn ack(segment: u64, id: MessageIdData) -> Effect {
+    Effect::Ack { segment, ids: vec![id], cumulative: false, invalid: None }
+}
+
+#[test]
+fn every_segment_is_subscribed_before_the_consumer_is_ready() {
+    let mut bench = Bench::new(TWO);
+    let segments: Vec<u64> = bench.subscribes.iter().map(|s| s.segment).collect();
+    assert_eq!(segments, [0, 1, 2], "sealed ones too");
+    bench.subscribe_next();
+    bench.subscribe_next();
+    assert!(!bench.others.contains(&Effect::Opened(Ok(()))));
+    bench.subscribe_next();
+    assert_eq!(bench.others.last(), Some(&Effect::Opened(Ok(()))));
+    assert!(bench.others.contains(&Effect::Flow { segment: 1, permits: 4 }));
+}
+
+#[test]
+fn a_refused_segment_fails_the_subscribe() {
+    let mut bench = Bench::new(TWO);
+    let subscribe = bench.subscribes.remove(1);
+    let busy = Error::new(Category::ConsumerBusy, "exclusive");
+    bench.step(|core, now| core.attach_failed(1, subscribe.generation, busy.clone(), now));
+    assert_eq!(bench.others, [Effect::Opened(Err(busy))]);
+}
+
+#[test]
+fn acknowledgements_go_to_the_segment_of_the_message() {
+    let mut bench = Bench::open(TWO);
+    bench.message(1, 3, &["a"], &[]);
+    bench.message(2, 4, &["b"], &[]);
+    assert_eq!(bench.values(), [b"a", b"b"]);
+    for (index, expected) in [(1, ack(2, id(4))), (0, ack(1, id(3)))] {
+        let message = bench.delivered[index].id.clone();
+        bench.step(|core, _| core.acknowledge(&message).unwrap());
+        assert_eq!(bench.take_others(), [expected]);
+    }
+    let latest = MessageId::latest();
+    assert_eq!(bench.core.acknowledge(&latest).unwrap_err().category(), Category::InvalidConfiguration);
+}
+
+#[test]
+fn members_of_a_batch_are_acknowledged_one_by_one() {
+    let mut bench = Bench::open(TWO);
+    bench.message(1, 3, &["a", "b", "c"], &[0b110]);
+    assert_eq!(bench.values(), [b"b", b"c"], "a was acknowledged before");
+    let (b, c) = (bench.delivered[0].id.clone(), bench.delivered[1].id.clone());
+    bench.step(|core, _| core.acknowledge(&c).unwrap());
+    let partial = MessageIdData { ack_set: vec![0b010], batch_size: Some(3), ..id(3) };
+    assert_eq!(bench.take_others(), [ack(1, partial)]);
+    bench.step(|core, _| core.acknowledge(&b).unwrap());
+    assert_eq!(bench.take_others(), [ack(1, id(3))]);
+}
+
+#[test]
+fn permits_come_back_by_halves_of_the_queue() {
+    let mut bench = Bench::open(TWO);
+    bench.step(|core, _| core.consumed(1, 1));
+    assert!(bench.others.is_empty());
+    bench.step(|core, _| core.consumed(1, 1));
+    assert_eq!(bench.take_others(), [Effect::Flow { segment: 1, permits: 2 }]);
+    // What the application does not get gives its permits back at once.
+    bench.message(1, 9, &["a", "b", "c"], &[0b100]);
+    assert_eq!(bench.take_others(), [Effect::Flow { segment: 1, permits: 2 }]);
+}
+
+#[test]
+fn a_rejected_message_is_asked_for_after_the_delay_and_comes_alone() {
+    let mut bench = Bench::open(TWO);
+    bench.message(1, 3, &["a", "b"], &[]);
+    let rejected = bench.delivered[1].id.clone();
+    bench.step(|core, now| core.reject(&rejected, now).unwrap());
+    assert!(bench.others.is_empty());
+    bench.now = bench.core.next_deadline().unwrap();
+    assert_eq!(bench.now, 100);
+    bench.step(|core, now| core.tick(now));
+    assert_eq!(bench.take_others(), [Effect::Redeliver { segment: 1, ids: vec![id(3)] }]);
+    bench.message(1, 3, &["a", "b"], &[]);
+    assert_eq!(bench.values(), [b"a", b"b", b"b"], "a is with the application already");
+}
+
+#[test]
+fn a_new_layout_adds_and_removes_subscriptions() {
+    let mut bench = Bench::open(&[(0, 0, 0xffff, true)]);
+    let split = [(0, 0, 0xffff, false), (1, 0, 0x7fff, true), (2, 0x8000, 0xffff, true)];
+    bench.step(|core, now| core.apply_layout(view(1, &split), now));
+    assert_eq!(bench.subscribes.iter().map(|s| s.segment).collect::<Vec<_>>(), [1, 2]);
+    bench.subscribe_next();
+    bench.subscribe_next();
+    bench.others.clear();
+    bench.step(|core, now| core.apply_layout(view(2, &split[1..]), now));
+    assert_eq!(bench.take_others(), [Effect::Detach { segment: 0 }]);
+    bench.step(|core, now| core.detached(0, now));
+    assert!(bench.take_others().contains(&Effect::Forget { segment: 0 }));
+}
+
+#[test]
+fn an_ended_segment_is_left_once_all_of_it_is_acknowledged() {
+    let mut bench = Bench::open(TWO);
+    bench.message(0, 3, &["a"], &[]);
+    bench.step(|core, now| core.end_of_topic(0, now));
+    assert!(bench.others.is_empty());
+    let message = bench.delivered[0].id.clone();
+    bench.step(|core, _| core.acknowledge(&message).unwrap());
+    assert_eq!(bench.take_others(), [ack(0, id(3)), Effect::Detach { segment: 0 }]);
+    bench.step(|core, now| core.detached(0, now));
+    bench.step(|core, now| core.apply_layout(view(0, TWO), now));
+    assert!(bench.subscribes.is_empty(), "not again while the layout still has it");
+}
+
+#[test]
+fn after_a_lost_connection_the_segment_is_subscribed_again_and_held_acknowledgements_go_first() {
+    let mut bench = Bench::open(TWO);
+    bench.message(1, 3, &["a"], &[]);
+    let message = bench.delivered[0].id.clone();
+    bench.step(|core, now| core.disconnected(1, now));
+    assert_eq!(bench.take_others(), [Effect::Purge { segment: 1 }]);
+    bench.step(|core, _| core.acknowledge(&message).unwrap());
+    assert!(bench.take_others().is_empty());
+    bench.now = bench.core.next_deadline().unwrap();
+    bench.step(|core, now| core.tick(now));
+    bench.subscribe_next();
+    assert_eq!(bench.take_others(), [ack(1, id(3)), Effect::Flow { segment: 1, permits: 4 }]);
+}
+
+#[test]
+fn a_corrupt_entry_is_acknowledged_with_the_reason() {
+    let mut bench = Bench::open(TWO);
+    let command = CommandMessage { message_id: id(3), ..Default::default() };
+    bench.step(|core, _| core.message(1, &command, Bytes::from_static(&[0x0e, 0x01, 1, 2, 3, 4, 5])));
+    let reason = Some(ValidationError::ChecksumMismatch);
+    assert_eq!(
+        bench.take_others(),
+        [Effect::Ack { segment: 1, ids: vec![id(3)], cumulative: false, invalid: reason }]
+    );
+    assert!(bench.delivered.is_empty());
+}
+
+#[test]
+fn close_detaches_everything_and_acknowledges_nothing() {
+    let mut bench = Bench::open(TWO);
+    bench.message(1, 3, &["a"], &[]);
+    bench.step(|core, now| core.close(now));
+    let detaches: Vec<Effect> = (0..3).map(|segment| Effect::Detach { segment }).collect();
+    assert_eq!(bench.take_others(), detaches);
+    for segment in 0..3 {
+        bench.step(|core, now| core.detached(segment, now));
+    }
+    assert_eq!(bench.others.last(), Some(&Effect::Closed));
+}

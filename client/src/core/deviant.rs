@@ -1,0 +1,274 @@
+//! Behaviours that a test can break on purpose: the suite is tested by clients that do one thing wrong (cargo feature
+//! `deviants`). Without the feature nobody can set one, and [`Deviance::is`] is the constant `false`.
+//!
+//! Each deviation is one check at the place of the behaviour. [`Deviant::all`] says what each does and which
+//! requirements it breaks (ids of `features/requirements.yaml`).
+
+// Public with the feature only; without it the type is there so that the checks read the same.
+#![cfg_attr(not(feature = "deviants"), allow(unreachable_pub, dead_code))]
+
+/// What a deviant breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviantInfo {
+    /// The deviant.
+    pub deviant: Deviant,
+    /// Its name in kebab-case.
+    pub name: &'static str,
+    /// The requirements that it breaks.
+    pub requirements: &'static [&'static str],
+    /// What it does instead.
+    pub what: &'static str,
+}
+
+macro_rules! deviants {
+    ($($variant:ident $name:literal [$($requirement:literal),*] $what:literal;)*) => {
+        /// One behaviour that is broken on purpose.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Deviant {
+            $(#[doc = $what] $variant,)*
+        }
+
+        const ALL: &[DeviantInfo] = &[
+            $(DeviantInfo {
+                deviant: Deviant::$variant,
+                name: $name,
+                requirements: &[$($requirement),*],
+                what: $what,
+            },)*
+        ];
+    };
+}
+
+deviants! {
+    // ---- C1: resolving and following the layout
+    ApplyStaleEpoch "apply-stale-epoch" ["IMPL-1.4", "WIRE-2.2", "WIRE-11.1"]
+        "Applies every pushed layout, older ones too.";
+    IgnoreLayoutUpdates "ignore-layout-updates" ["IMPL-1.5", "IMPL-4.5", "WIRE-4.6"]
+        "Keeps the first layout for ever.";
+    NoRewatch "no-rewatch" ["WIRE-4.10", "WIRE-11.6"]
+        "Does not open the layout watch again after a lost connection.";
+    ResumeBeforeLayout "resume-before-layout" ["WIRE-4.11"]
+        "Attaches segment producers again after a lost connection before the new watch has brought a layout.";
+    IgnoreResolvedName "ignore-resolved-name" ["WIRE-4.5", "DATA-1.2"]
+        "Goes on with the name that the application gave instead of the one the broker resolved.";
+    OneSessionId "one-session-id" ["WIRE-4.2"]
+        "Uses one session id for all layout watches.";
+    NoWatchClose "no-watch-close" ["WIRE-4.3", "API-3.3.4"]
+        "Leaves the layout watch open on close.";
+    IgnoreWatchError "ignore-watch-error" ["WIRE-4.9", "ERR-4.1"]
+        "Goes on as if an error in the first update had not been there, and waits.";
+    DecimalDescriptor "decimal-descriptor" ["WIRE-3.1"]
+        "Writes segment descriptors in decimal.";
+    IgnoreSegmentBroker "ignore-segment-broker" ["WIRE-5.8", "IMPL-1.6"]
+        "Attaches every segment at the broker of the service URL.";
+    IgnoreMovedSegment "ignore-moved-segment" ["IMPL-1.6"]
+        "Stays attached where it is when a push names another broker for a segment.";
+    ReportSegmentTopic "report-segment-topic" ["DATA-1.3", "DATA-3.10"]
+        "Reports the segment's name as the topic of a message.";
+
+    // ---- C2: routing
+    RouteLowHalf "route-low-half" ["IMPL-2.1"]
+        "Routes keys on the low half of the hash.";
+    RouteMaskedHash "route-masked-hash" ["IMPL-2.1"]
+        "Masks the sign bit off the hash before routing on its high half.";
+    RouteExclusiveEnd "route-exclusive-end" ["IMPL-2.1", "WIRE-2.5"]
+        "Takes the last hash of a range for the next segment's.";
+    KeylessFirstSegment "keyless-first-segment" ["IMPL-2.6"]
+        "Sends every message without a key to the first active segment.";
+    EmptyKeyIsKeyless "empty-key-is-keyless" ["IMPL-2.1", "DATA-3.4"]
+        "Treats the empty key as no key.";
+    LegacyUnmasked "legacy-unmasked" ["IMPL-2.7"]
+        "Routes over legacy segments by the unmasked hash.";
+    LegacyOnRing "legacy-on-ring" ["IMPL-2.7"]
+        "Routes over legacy segments by their ranges.";
+    RouteGapToFirst "route-gap-to-first" ["IMPL-2.2"]
+        "Sends a message whose hash no active segment covers to the first one.";
+    ProducerPerSend "producer-per-send" ["IMPL-2.8"]
+        "Opens a new segment producer for every entry.";
+    EagerProducers "eager-producers" ["IMPL-2.9", "WIRE-5.6"]
+        "Opens all segment producers at create, under shared access too.";
+    SealedProducer "sealed-producer" ["WIRE-2.3"]
+        "Opens producers on sealed segments as well.";
+    PlainProducerName "plain-producer-name" ["WIRE-5.7"]
+        "Names every segment producer as the application named the producer.";
+
+    // ---- C3: order
+    ReorderOnSplit "reorder-on-split" ["API-3.2.12", "IMPL-3.2"]
+        "Moves the pending messages of a sealed segment to the successors in reverse.";
+    AsyncSendsOvertake "async-sends-overtake" ["API-3.2.14", "IMPL-3.3"]
+        "Lets a later send in first while a segment producer is being opened.";
+    SwapPairs "swap-pairs" ["API-3.2.11", "IMPL-3.1"]
+        "Swaps neighbours that wait in one segment's queue.";
+
+    // ---- C4: segment gone
+    NoSegmentGoneRetry "no-segment-gone-retry" ["IMPL-4.1"]
+        "Fails the pending sends of a segment that is gone.";
+    SurfaceTerminated "surface-terminated" ["IMPL-4.1", "IMPL-4.8"]
+        "Fails a send that the broker answered with TopicTerminatedError.";
+    RetryWithoutWaiting "retry-without-waiting" ["IMPL-4.4"]
+        "Uses up all attempts on the gone segment at once.";
+    RetryForEver "retry-for-ever" ["IMPL-4.6"]
+        "Never gives a send up whose segment stays gone.";
+    KeepStaleProducer "keep-stale-producer" ["IMPL-4.3", "WIRE-5.9"]
+        "Keeps the segment producer of a sealed segment open.";
+    DropOnSplit "drop-on-split" ["IMPL-4.5", "API-3.2.1"]
+        "Reports the pending sends of a sealed segment as published and forgets them.";
+
+    // ---- C8: queue consumer
+    SubscribeActiveOnly "subscribe-active-only" ["IMPL-5.3", "WIRE-6.1.3"]
+        "Subscribes to active segments only.";
+    NoNewSegments "no-new-segments" ["IMPL-5.7", "WIRE-6.1.7"]
+        "Does not subscribe to segments that a later layout adds.";
+    KeepGoneSegments "keep-gone-segments" ["IMPL-5.8", "WIRE-6.1.8"]
+        "Keeps subscriptions of segments that left the layout.";
+    AckCumulative "ack-cumulative" ["API-4.2.4", "WIRE-6.1.5"]
+        "Acknowledges cumulatively.";
+    AckWrongSegment "ack-wrong-segment" ["IMPL-5.5", "WIRE-6.1.6"]
+        "Sends acknowledgements to the consumer of the first segment.";
+    AckWholeBatch "ack-whole-batch" ["API-4.2.4"]
+        "Acknowledges a whole batch with its first message.";
+    AckNothing "ack-nothing" ["API-4.2.6", "IMPL-5.5"]
+        "Drops acknowledgements.";
+    NackIgnored "nack-ignored" ["API-4.2.5", "IMPL-5.6"]
+        "Drops negative acknowledgements.";
+    NackAsAck "nack-as-ack" ["API-4.2.5", "IMPL-5.6"]
+        "Acknowledges what the application acknowledged negatively.";
+    NackWrongSegment "nack-wrong-segment" ["IMPL-5.6"]
+        "Asks the consumer of the first segment for redelivery.";
+    NackEverything "nack-everything" ["API-4.2.5"]
+        "Has everything unacknowledged delivered again after one negative acknowledgement.";
+    ExclusiveSubscription "exclusive-subscription" ["IMPL-5.2", "WIRE-6.1.2"]
+        "Subscribes Exclusive.";
+    SubscribeFailover "failover-subscription" ["IMPL-5.2", "API-4.2.1"]
+        "Subscribes Failover.";
+    NoPermits "no-permits" ["IMPL-5.1", "API-4.3"]
+        "Grants permits once and never again.";
+    ReceiveTimeoutIsError "receive-timeout-is-error" ["API-4.4"]
+        "Fails a receive whose time is over.";
+
+    // ---- C12, C13: absent topics, errors
+    NotFoundAsGeneric "not-found-as-generic" ["ERR-2.18", "ERR-2.19", "API-3.1.12", "API-7.3"]
+        "Reports an absent topic as an unknown failure.";
+    NeverCreates "never-creates" ["API-7.2"]
+        "Asks the broker not to create an absent topic.";
+    InventsTopic "invents-topic" ["API-7.3", "API-7.4"]
+        "Goes on with a made-up layout when the topic is absent.";
+    SurfaceReconnect "surface-reconnect" ["ERR-1.7", "API-2.7"]
+        "Fails pending sends when the connection is lost.";
+    BrokenAfterError "broken-after-error" ["API-2.10", "API-2.11", "ERR-1.5"]
+        "Refuses every send after one that failed.";
+
+    // ---- C15: feature gating
+    IgnoreFeatureFlags "ignore-feature-flags" ["COMPAT-3.2", "COMPAT-4.2", "STAB-4.4.1"]
+        "Sends scalable-topic commands to brokers that do not advertise them.";
+    HangWithoutSupport "hang-without-support" ["COMPAT-3.3"]
+        "Waits for ever when the broker does not advertise scalable topics.";
+
+    // ---- KS-3, KS-9: entry buckets
+    BatchMixesBuckets "batch-mixes-buckets" ["KS-3.1"]
+        "Batches messages of different buckets together.";
+    EvenBuckets "even-buckets" ["KS-2.3", "KS-2.6"]
+        "Takes the buckets for equally wide, whatever their boundaries.";
+    BucketFromHighHalf "bucket-from-high-half" ["KS-2.1", "IMPL-2.4"]
+        "Takes the bucket hash from the half that routes segments.";
+    NoStamp "no-stamp" ["KS-3.2", "KS-3.4"]
+        "Does not stamp entries.";
+    NoStampOnSingle "no-stamp-on-single" ["KS-3.3", "KS-3.4"]
+        "Stamps batches only.";
+    NoStampOnDelayed "no-stamp-on-delayed" ["KS-3.4"]
+        "Does not stamp delayed messages.";
+    StampWholeRing "stamp-whole-ring" ["KS-3.5"]
+        "Stamps every entry with the whole ring.";
+    StampNominal "stamp-nominal" ["KS-3.5"]
+        "Stamps the boundaries of the bucket instead of the hashes present.";
+    BatchWithoutObservation "batch-without-observation" ["KS-9.6", "COMPAT-3.6"]
+        "Batches on scalable topics before any sign that the broker knows buckets.";
+
+    // ---- client API
+    SequenceNotMonotonic "sequence-not-monotonic" ["API-3.2.15"]
+        "Numbers all messages 0.";
+    IgnoreSequenceId "ignore-sequence-id" ["API-3.2.5"]
+        "Ignores the sequence id of a message.";
+    WrongLastSequenceId "wrong-last-sequence-id" ["API-3.2.17"]
+        "Exposes the last sequence id that was used, published or not.";
+    DropProperties "drop-properties" ["API-3.2.3", "DATA-3.5"]
+        "Publishes no properties.";
+    DropEventTime "drop-event-time" ["API-3.2.4"]
+        "Publishes no event time.";
+    DropReplicateTo "drop-replicate-to" ["API-3.2.9"]
+        "Publishes no replication clusters.";
+    DropDelay "drop-delay" ["API-3.2.6", "API-3.2.7"]
+        "Publishes delayed messages at once.";
+    DropKey "drop-key" ["API-3.2.2"]
+        "Routes by the key and does not publish it.";
+    MangleValue "mangle-value" ["API-3.2.1"]
+        "Publishes the value with its last byte changed.";
+    WrongMessageId "wrong-message-id" ["API-3.2.10"]
+        "Returns an identifier one entry too high from send.";
+    IgnoreSendTimeout "ignore-send-timeout" ["API-3.1.4", "ERR-2.4"]
+        "Waits for receipts without an end.";
+    ResendAfterTimeout "resend-after-timeout" ["ERR-3.11"]
+        "Sends a message again whose send has timed out.";
+    CloseNotIdempotent "close-not-idempotent" ["API-3.3.5", "IMPL-10.5"]
+        "Fails the second close.";
+    CloseDropsPending "close-drops-pending" ["API-3.3.3", "IMPL-10.6"]
+        "Fails pending sends on close.";
+    CloseLeavesProducers "close-leaves-producers" ["API-3.3.4", "IMPL-10.4"]
+        "Does not close the segment producers on the wire.";
+    FlushReturnsEarly "flush-returns-early" ["API-3.3.1"]
+        "Completes a flush at once.";
+    SendAfterClose "send-after-close" ["API-2.5", "ERR-2.5"]
+        "Accepts sends on a closed producer.";
+    NoPong "no-pong" ["API-2.7"]
+        "Does not answer PING.";
+    RedeliveryCountZero "redelivery-count-zero" ["DATA-3.11", "ERR-5.2"]
+        "Reports no redeliveries.";
+    SizeOfCompressed "size-of-compressed" ["DATA-3.12"]
+        "Reports the size of the payload as it was on the wire.";
+    BatchSequenceId "batch-sequence-id" ["DATA-3.8"]
+        "Reports the sequence id of the entry for every message in it.";
+}
+
+impl Deviant {
+    /// All deviants, with what they break.
+    pub fn all() -> &'static [DeviantInfo] {
+        ALL
+    }
+
+    /// The deviant with this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        ALL.iter().find(|info| info.name == name).map(|info| info.deviant)
+    }
+}
+
+/// Which deviation is in force, if any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Deviance(#[cfg(feature = "deviants")] pub(crate) Option<Deviant>);
+
+impl Deviance {
+    /// Whether this is the deviation in force.
+    #[cfg(feature = "deviants")]
+    pub(crate) fn is(self, deviant: Deviant) -> bool {
+        self.0 == Some(deviant)
+    }
+
+    /// Whether this is the deviation in force: never, without the feature.
+    #[cfg(not(feature = "deviants"))]
+    pub(crate) const fn is(self, _: Deviant) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for info in Deviant::all() {
+            assert_eq!(Deviant::by_name(info.name), Some(info.deviant));
+            assert!(info.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", info.name);
+            assert!(!info.requirements.is_empty() && !info.what.is_empty());
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! From a delivered entry to its messages: checksum, compression, batches.
+
+use bytes::Bytes;
+use stc_proto::{
+    Entry, batch,
+    entry::EntryError,
+    pulsar::{
+        CompressionType, KeyValue, MessageMetadata, SingleMessageMetadata, command_ack::ValidationError,
+    },
+};
+
+use super::{
+    compression::{self, DecompressError},
+    deviant::{Deviance, Deviant},
+};
+
+/// One message of an entry, with everything that data-model §3 asks for except its identifier and topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Incoming {
+    /// The place in the batch; -1 for an entry with one message.
+    pub(crate) batch_index: i32,
+    pub(crate) payload: Bytes,
+    pub(crate) key: Option<String>,
+    pub(crate) properties: Vec<(String, String)>,
+    /// Milliseconds since 1970.
+    pub(crate) publish_time: u64,
+    /// Milliseconds since 1970.
+    pub(crate) event_time: Option<u64>,
+    pub(crate) sequence_id: u64,
+    pub(crate) producer_name: String,
+    pub(crate) replicated_from: Option<String>,
+    /// Uncompressed, in bytes.
+    pub(crate) size: usize,
+}
+
+/// The messages of an entry. Members of a batch that compaction removed are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// How many messages the entry was made of: that is what it cost in permits.
+    pub(crate) count: usize,
+    /// Whether the entry is a batch; a batch of one message is one too.
+    pub(crate) batch: bool,
+    pub(crate) messages: Vec<Incoming>,
+}
+
+/// Why an entry has no messages for the application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// Nobody can read it: it is acknowledged with this reason, so that the broker does not send it for ever.
+    Corrupt(ValidationError, String),
+    /// Another client could read it: it stays unacknowledged.
+    Unsupported(&'static str),
+}
+
+/// Opens a delivered entry.
+pub(crate) fn open(bytes: Bytes, deviance: Deviance) -> Result<Opened, Unreadable> {
+    let entry = Entry::parse(bytes).map_err(|error| {
+        let kind = match error {
+            EntryError::Checksum { .. } => ValidationError::ChecksumMismatch,
+            _ => ValidationError::BatchDeSerializeError,
+        };
+        Unreadable::Corrupt(kind, error.to_string())
+    })?;
+    let metadata = &entry.metadata;
+    if !metadata.encryption_keys.is_empty() {
+        return Err(Unreadable::Unsupported("encrypted"));
+    }
+    if metadata.num_chunks_from_msg.unwrap_or(0) > 1 {
+        return Err(Unreadable::Unsupported("a chunk of a larger message"));
+    }
+    let wire_size = entry.payload.len();
+    let payload = plain(metadata, &entry.payload)?;
+    let Some(count) = metadata.num_messages_in_batch else {
+        let size = if deviance.is(Deviant::SizeOfCompressed) { wire_size } else { payload.len() };
+        return Ok(Opened { count: 1, batch: false, messages: vec![single(metadata, payload, size)] });
+    };
+    let corrupt = |why: String| Unreadable::Corrupt(ValidationError::BatchDeSerializeError, why);
+    let count = usize::try_from(count).map_err(|_| corrupt("a negative number of messages".into()))?;
+    let members = batch::read(payload, count).map_err(|error| corrupt(error.to_string()))?;
+    let messages = members
+        .into_iter()
+        .zip(0i32..)
+        .filter(|((single, _), _)| !single.compacted_out.unwrap_or(false))
+        .map(|((single, payload), index)| {
+            let mut message = member(metadata, single, payload, index);
+            if deviance.is(Deviant::BatchSequenceId) {
+                message.sequence_id = metadata.sequence_id;
+            }
+            if deviance.is(Deviant::SizeOfCompressed) {
+                message.size = wire_size;
+            }
+            message
+        })
+        .collect();
+    Ok(Opened { count, batch: true, messages })
+}
+
+fn plain(metadata: &MessageMetadata, payload: &Bytes) -> Result<Bytes, Unreadable> {
+    let kind = CompressionType::try_from(metadata.compression.unwrap_or_default())
+        .map_err(|_| Unreadable::Unsupported("compressed in an unknown way"))?;
+    let size = metadata.uncompressed_size.unwrap_or_default() as usize;
+    compression::decompress(kind, payload, size).map_err(|error| match error {
+        DecompressError::Size => Unreadable::Corrupt(
+            ValidationError::UncompressedSizeCorruption,
+            format!("the uncompressed size {size} is wrong or too large"),
+        ),
+        DecompressError::Corrupt => {
+            Unreadable::Corrupt(ValidationError::DecompressionError, "decompressing failed".into())
+        }
+    })
+}
+
+fn single(metadata: &MessageMetadata, payload: Bytes, size: usize) -> Incoming {
+    Incoming {
+        batch_index: -1,
+        size,
+        payload,
+        key: metadata.partition_key.clone().filter(|_| !metadata.null_partition_key()),
+        properties: pairs(&metadata.properties),
+        publish_time: metadata.publish_time,
+        event_time: metadata.event_time.filter(|time| *time > 0),
+        sequence_id: metadata.sequence_id,
+        producer_name: metadata.producer_name.clone(),
+        replicated_from: metadata.replicated_from.clone(),
+    }
+}
+
+fn member(metadata: &MessageMetadata, single: SingleMessageMetadata, payload: Bytes, index: i32) -> Incoming {
+    let null_key = single.null_partition_key();
+    Incoming {
+        batch_index: index,
+        size: payload.len(),
+        payload,
+        key: single.partition_key.filter(|_| !null_key),
+        properties: pairs(&single.properties),
+        publish_time: metadata.publish_time,
+        event_time: single.event_time.filter(|time| *time > 0),
+        // Clients that number only the entry count up from it.
+        sequence_id: single.sequence_id.unwrap_or(metadata.sequence_id.saturating_add(index as u64)),
+        producer_name: metadata.producer_name.clone(),
+        replicated_from: metadata.replicated_from.clone(),
+    }
+}
+
+fn pairs(properties: &[KeyValue]) -> Vec<(String, String)> {
+    properties.iter().map(|property| (property.key.clone(), property.value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+
+    use super::*;
+
+    fn metadata() -> MessageMetadata {
+        MessageMetadata {
+            producer_name: "p".into(),
+            sequence_id: 5,
+            publish_time: 9,
+            properties: vec![KeyValue { key: "a".into(), value: "1".into() }],
+            partition_key: Some(String::new()),
+            replicated_from: Some("east".into()),
+            ..Default::default()
+        }
+    }
+
+    fn opened(metadata: MessageMetadata, payload: &[u8]) -> Result<Opened, Unreadable> {
+        open(Entry::new(metadata, Bytes::copy_from_slice(payload)).to_bytes(), Deviance::default())
+    }
+
+    fn batch_of(values: &[&str]) -> BytesMut {
+        let mut payload = BytesMut::new();
+        for value in values {
+            let single = SingleMessageMetadata { partition_key: Some("k".into()), ..Default::default() };
+            batch::append(&mut payload, single, value.as_bytes());
+        }
+        payload
+    }
+
+    #[test]
+    fn a_single_message_has_all_its_fields() {
+        let opened = opened(metadata(), b"hello").unwrap();
+        assert_eq!((opened.count, opened.batch), (1, false));
+        let message = &opened.messages[0];
+        assert_eq!(message.key.as_deref(), Some(""), "an empty key is a key");
+        assert_eq!(message.properties, [("a".into(), "1".into())]);
+        assert_eq!((message.sequence_id, message.publish_time, message.event_time), (5, 9, None));
+        assert_eq!((message.size, message.replicated_from.as_deref()), (5, Some("east")));
+    }
+
+    #[test]
+    fn compressed_batches_are_unpacked() {
+        for kind in
+            [CompressionType::Lz4, CompressionType::Zlib, CompressionType::Zstd, CompressionType::Snappy]
+        {
+            let plain = batch_of(&["one", "two"]);
+            let mut metadata = metadata();
+            metadata.num_messages_in_batch = Some(2);
+            metadata.compression = Some(kind as i32);
+            metadata.uncompressed_size = Some(plain.len() as u32);
+            let opened = opened(metadata, &compression::compress(kind, &plain).unwrap()).unwrap();
+            let values: Vec<_> = opened.messages.iter().map(|m| m.payload.clone()).collect();
+            assert_eq!(values, ["one", "two"]);
+            assert_eq!(opened.messages[1].sequence_id, 6, "counted up where members have none");
+            assert_eq!(opened.messages[1].batch_index, 1);
+        }
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let mut bytes = Entry::new(metadata(), Bytes::from_static(b"hello")).to_bytes().to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        let damaged = open(bytes.into(), Deviance::default());
+        assert!(
+            matches!(damaged, Err(Unreadable::Corrupt(ValidationError::ChecksumMismatch, _))),
+            "{damaged:?}"
+        );
+
+        let mut batch = metadata();
+        batch.num_messages_in_batch = Some(3);
+        let short = opened(batch, &batch_of(&["one", "two"]));
+        assert!(
+            matches!(short, Err(Unreadable::Corrupt(ValidationError::BatchDeSerializeError, _))),
+            "{short:?}"
+        );
+
+        let mut bomb = metadata();
+        bomb.compression = Some(CompressionType::Zlib as i32);
+        bomb.uncompressed_size = Some(u32::MAX);
+        let bomb = opened(bomb, b"x");
+        assert!(
+            matches!(bomb, Err(Unreadable::Corrupt(ValidationError::UncompressedSizeCorruption, _))),
+            "{bomb:?}"
+        );
+    }
+
+    #[test]
+    fn what_another_client_could_read_is_not_called_corrupt() {
+        let mut chunk = metadata();
+        chunk.num_chunks_from_msg = Some(2);
+        assert!(matches!(opened(chunk, b"x"), Err(Unreadable::Unsupported(_))));
+    }
+}

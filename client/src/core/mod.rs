@@ -1,0 +1,60 @@
+//! The pure half of the client: no I/O, no clock, no task, no randomness of its own. Events and the time go in,
+//! effects come out; the shell around it carries them out. Everything here can be stepped by a test.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | [`acks`] | what was delivered and not yet acknowledged, message by message |
+//! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
+//! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
+//! | [`consumer`] | the queue consumer as a state machine |
+//! | [`deviant`] | behaviours that a test can break on purpose |
+//! | [`error`] | typed errors and their categories |
+//! | [`incoming`] | from a delivered entry to messages |
+//! | [`layout`] | the client's copy of a topic's layout |
+//! | [`message_id`] | message identifiers |
+//! | [`outgoing`] | from messages to entries: batches, stamps, metadata |
+//! | [`producer`] | the producer as a state machine |
+//! | [`routing`] | which segment a message goes to |
+//! | [`tracker`] | which pushed layouts count |
+
+pub(crate) mod acks;
+pub(crate) mod backoff;
+pub(crate) mod compression;
+pub(crate) mod consumer;
+pub(crate) mod deviant;
+pub(crate) mod error;
+pub(crate) mod incoming;
+pub(crate) mod layout;
+pub(crate) mod message_id;
+pub(crate) mod outgoing;
+pub(crate) mod producer;
+pub(crate) mod routing;
+pub(crate) mod tracker;
+
+/// Milliseconds.
+pub(crate) type Millis = u64;
+
+/// The time of an event, on the two clocks that the core needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Now {
+    /// Milliseconds on a clock that never jumps; retries and timeouts count on it.
+    pub(crate) mono: Millis,
+    /// Milliseconds since 1970; publish times are taken from it.
+    pub(crate) wall: Millis,
+}
+
+/// How far the attachment of a segment to its broker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Not attached, and nothing is under way.
+    Idle,
+    /// PRODUCER or SUBSCRIBE is under way.
+    Attaching,
+    /// Entries can be exchanged.
+    Attached,
+    /// CLOSE_PRODUCER or CLOSE_CONSUMER is under way. A broker answers the former behind the receipts of everything it
+    /// stored, so what is still without a receipt by then was not stored.
+    Detaching,
+    /// Not attached; may try again at this time.
+    Waiting(Millis),
+}

@@ -1,0 +1,358 @@
+//! The producer as a state machine: routing, one per-segment producer for each active segment, the order of each key
+//! across splits and merges, and the retry when a segment is gone (client-behavior §2 to §4).
+//!
+//! Every message has its place in the order of the send calls. A segment's queue is kept in that order, so messages
+//! that come over from a sealed segment stand before those that were routed to the successor directly. A successor
+//! sends nothing while a sealed segment that can hold messages of its keys still has some: those may be stored already,
+//! which only their receipts or the end of the old segment producer tell.
+//!
+//! Sequence ids count up through the whole producer and are given out when an entry is made. Ids of one segment are in
+//! the order of its entries then, whatever moved, and batches by bucket do not interleave.
+
+mod broker;
+#[cfg(test)]
+mod model;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use stc_proto::pulsar::{CompressionType, ProducerAccessMode};
+
+pub(crate) use segment::Attached;
+use segment::{Common, Flight, SegmentProducer};
+
+use super::{
+    Link, Millis, Now,
+    backoff::{Backoff, BackoffLimits, Rng, SEGMENT_GONE_ATTEMPTS, segment_gone_delay},
+    deviant::{Deviance, Deviant},
+    error::{Category, Error},
+    message_id::{MessageId, Position},
+    outgoing::{BatchLimits, Outgoing},
+    routing::Router,
+    tracker::View,
+};
+
+/// What an application can set on a producer, as far as the state machine needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct ProducerConfig {
+    pub(crate) name: Option<String>,
+    pub(crate) access: ProducerAccessMode,
+    pub(crate) limits: BatchLimits,
+    pub(crate) compression: CompressionType,
+    /// `None` waits without an end.
+    pub(crate) send_timeout: Option<Millis>,
+    pub(crate) initial_sequence_id: Option<u64>,
+    pub(crate) backoff: BackoffLimits,
+    pub(crate) deviance: Deviance,
+}
+
+/// Sends PRODUCER for a segment. The answer goes to [`ProducerCore::attached`] or [`ProducerCore::attach_failed`]
+/// with the same generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attach {
+    pub(crate) segment: u64,
+    pub(crate) generation: u64,
+    pub(crate) topic: String,
+    /// Whether the topic is a wrapped classic one.
+    pub(crate) legacy: bool,
+    /// The broker to try; `None` asks for the owner.
+    pub(crate) address: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) named_by_application: bool,
+    pub(crate) epoch: u64,
+    pub(crate) topic_epoch: Option<u64>,
+}
+
+/// What the shell has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Attach(Attach),
+    /// Sends one entry on the segment's attachment.
+    Transmit {
+        segment: u64,
+        sequence_id: u64,
+        highest: u64,
+        messages: i32,
+        bytes: Bytes,
+    },
+    /// Sends CLOSE_PRODUCER; its answer goes to [`ProducerCore::detached`].
+    Detach {
+        segment: u64,
+    },
+    /// Lets go of the segment's attachment without waiting for anything.
+    Forget {
+        segment: u64,
+    },
+    /// A send has its result.
+    Settle {
+        order: u64,
+        result: Result<MessageId, Error>,
+    },
+    /// Every active segment is attached under exclusive access, or cannot be.
+    Opened(Result<(), Error>),
+    /// The producer is closed: nothing pending, nothing attached.
+    Closed,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ProducerCore {
+    config: ProducerConfig,
+    view: View,
+    router: Router,
+    rng: Rng,
+    segments: BTreeMap<u64, SegmentProducer>,
+    /// Messages whose hash no active segment covers, and when their next attempt is due.
+    unrouted: Vec<Outgoing>,
+    unrouted_until: Millis,
+    /// All sends without a result, by their place in the order.
+    pending: BTreeSet<u64>,
+    deadlines: BTreeSet<(Millis, u64)>,
+    next_order: u64,
+    next_sequence_id: u64,
+    last_published: Option<u64>,
+    /// Whether the layout watch is up: after a lost connection the layout comes first (wire-protocol §4).
+    synced: bool,
+    buckets_observed: bool,
+    /// Messages before this place were flushed: they wait for no company.
+    flushed: u64,
+    opening: bool,
+    closing: bool,
+    closed: bool,
+    failed_once: bool,
+    effects: Vec<Effect>,
+}
+
+impl ProducerCore {
+    /// A producer on a topic that is resolved. Under an exclusive access mode it attaches to every active segment and
+    /// then says [`Effect::Opened`].
+    pub(crate) fn new(config: ProducerConfig, view: View, rng: Rng, now: Now) -> Self {
+        let mut core = ProducerCore {
+            router: Router::new(config.deviance),
+            rng,
+            segments: BTreeMap::new(),
+            unrouted: Vec::new(),
+            unrouted_until: 0,
+            pending: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            next_order: 0,
+            next_sequence_id: config.initial_sequence_id.map_or(0, |id| id.saturating_add(1)),
+            last_published: None,
+            synced: true,
+            buckets_observed: false,
+            flushed: 0,
+            opening: config.access != ProducerAccessMode::Shared,
+            closing: false,
+            closed: false,
+            failed_once: false,
+            effects: Vec::new(),
+            view: view.clone(),
+            config,
+        };
+        core.apply_layout(view, now);
+        core
+    }
+
+    /// Takes what the shell has to do, in order.
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The highest sequence id that was published.
+    pub(crate) fn last_published(&self) -> Option<u64> {
+        if self.deviance().is(Deviant::WrongLastSequenceId) {
+            return self.next_sequence_id.checked_sub(1);
+        }
+        self.last_published
+    }
+
+    /// The canonical name of the topic.
+    pub(crate) fn topic(&self) -> &str {
+        self.view.topic.as_str()
+    }
+
+    /// Some layout or assignment showed that the broker knows entry buckets.
+    pub(crate) fn observe_buckets(&mut self) {
+        self.buckets_observed = true;
+    }
+
+    /// Whether every send before this place has its result.
+    pub(crate) fn settled_before(&self, order: u64) -> bool {
+        self.pending.first().is_none_or(|first| *first >= order)
+    }
+
+    // ---- events from the application ----
+
+    /// Takes a message; the caller has left `order` and `deadline` open. Gives its place in the order of sends.
+    pub(crate) fn send(&mut self, mut message: Outgoing, now: Now) -> u64 {
+        message.order = self.next_order;
+        self.next_order += 1;
+        let order = message.order;
+        self.pending.insert(order);
+        let broken = self.failed_once && self.deviance().is(Deviant::BrokenAfterError);
+        if self.closing || broken {
+            self.settle(&message, Err(Error::closed("producer")));
+            return order;
+        }
+        if let Some(timeout) = self.config.send_timeout
+            && !self.deviance().is(Deviant::IgnoreSendTimeout)
+        {
+            message.deadline = Some(now.mono + timeout);
+            self.deadlines.insert((now.mono + timeout, order));
+        }
+        self.place(message, now, now.mono + self.config.limits.max_delay);
+        self.advance(now);
+        order
+    }
+
+    /// Sends what waits for company. Gives the place before which a flush has to wait.
+    pub(crate) fn flush(&mut self, now: Now) -> u64 {
+        self.flushed = self.next_order;
+        for producer in self.segments.values_mut().filter(|p| !p.queue.is_empty()) {
+            producer.due = Some(now.mono);
+        }
+        self.advance(now);
+        self.flushed
+    }
+
+    /// Completes what is pending, then detaches everything and says [`Effect::Closed`].
+    pub(crate) fn close(&mut self, now: Now) {
+        self.closing = true;
+        self.opening = false;
+        if self.deviance().is(Deviant::CloseDropsPending) {
+            self.fail_all(&Error::closed("producer"));
+        }
+        self.flush(now);
+    }
+
+    /// Gives up what is pending and lets go of everything.
+    pub(crate) fn abort(&mut self, error: &Error) {
+        self.closing = true;
+        self.fail_all(error);
+        for segment in std::mem::take(&mut self.segments).into_keys() {
+            self.effects.push(Effect::Forget { segment });
+        }
+        self.say_closed();
+    }
+
+    // ---- events from the layout watch ----
+
+    /// Works by this layout from now on.
+    pub(crate) fn apply_layout(&mut self, view: View, now: Now) {
+        let moved: BTreeMap<u64, String> = view
+            .brokers
+            .iter()
+            .filter(|(id, url)| self.view.brokers.get(id).is_some_and(|old| old != *url))
+            .map(|(id, url)| (*id, url.clone()))
+            .collect();
+        self.view = view;
+        self.buckets_observed |= self.view.layout.has_buckets();
+        let exclusive = self.config.access != ProducerAccessMode::Shared;
+        let eager = exclusive || self.deviance().is(Deviant::EagerProducers);
+        let layout = self.view.layout.clone();
+        for segment in layout.segments() {
+            let sealed_too = self.deviance().is(Deviant::SealedProducer);
+            if (eager && segment.active) || (sealed_too && !self.segments.contains_key(&segment.id)) {
+                let id = segment.id;
+                self.producer(id);
+                if let Some(producer) = self.segments.get_mut(&id) {
+                    producer.keep = true;
+                }
+            }
+        }
+        for (id, producer) in &mut self.segments {
+            producer.gone = 0;
+            match layout.segment(*id) {
+                Some(segment) if segment.active || sealed_on_purpose(&self.config, producer) => {
+                    producer.segment = segment.clone();
+                    producer.topic = segment.topic(&self.view.topic, self.config.deviance);
+                    producer.address = self.view.brokers.get(id).cloned();
+                    if moved.contains_key(id) && !self.config.deviance.is(Deviant::IgnoreMovedSegment) {
+                        producer.lookup = false;
+                        let at = producer.attached.as_ref().map(|attached| &attached.at);
+                        if producer.link == Link::Attached && at != moved.get(id) {
+                            producer.link = Link::Detaching;
+                            self.effects.push(Effect::Detach { segment: *id });
+                        }
+                    }
+                }
+                _ => producer.retired = true,
+            }
+        }
+        self.unrouted_until = 0;
+        self.advance(now);
+    }
+
+    /// Whether the layout watch is up. While it is not, nothing is attached anew.
+    pub(crate) fn set_synced(&mut self, synced: bool, now: Now) {
+        self.synced = synced || self.deviance().is(Deviant::ResumeBeforeLayout);
+        self.advance(now);
+    }
+
+    // ---- time ----
+
+    /// The time has come that [`ProducerCore::next_deadline`] gave.
+    pub(crate) fn tick(&mut self, now: Now) {
+        self.expire(now);
+        self.advance(now);
+    }
+
+    /// When something is due next, on the clock that never jumps.
+    pub(crate) fn next_deadline(&self) -> Option<Millis> {
+        let timeouts = self.deadlines.first().map(|(at, _)| *at);
+        let unrouted = (!self.unrouted.is_empty()).then_some(self.unrouted_until);
+        let segments = self.segments.iter().filter_map(|(id, producer)| match producer.link {
+            Link::Waiting(until) if self.synced && producer.wanted() => Some(until),
+            Link::Attached if !producer.queue.is_empty() && !self.blocked(*id) => producer.due,
+            _ => None,
+        });
+        segments.chain(timeouts).chain(unrouted).min()
+    }
+
+    // ---- what all parts need ----
+
+    fn deviance(&self) -> Deviance {
+        self.config.deviance
+    }
+
+    fn common(&self) -> Common {
+        Common {
+            limits: self.config.limits,
+            compression: self.config.compression,
+            buckets_observed: self.buckets_observed,
+            deviance: self.config.deviance,
+        }
+    }
+
+    /// The per-segment producer of a segment of the current layout; made when there is none.
+    fn producer(&mut self, id: u64) -> Option<&mut SegmentProducer> {
+        let segment = self.view.layout.segment(id)?;
+        let backoff = &mut self.rng;
+        let (view, config) = (&self.view, &self.config);
+        Some(self.segments.entry(id).or_insert_with(|| {
+            let topic = segment.topic(&view.topic, config.deviance);
+            let mut producer =
+                SegmentProducer::new(segment.clone(), topic, Backoff::new(config.backoff, backoff.fork()));
+            producer.address = view.brokers.get(&id).cloned();
+            producer
+        }))
+    }
+}
+
+fn sealed_on_purpose(config: &ProducerConfig, producer: &SegmentProducer) -> bool {
+    config.deviance.is(Deviant::SealedProducer) && !producer.was_attached
+}
+
+fn transmit(segment: u64, flight: &Flight) -> Effect {
+    Effect::Transmit {
+        segment,
+        sequence_id: flight.sequence_id,
+        highest: flight.highest,
+        messages: flight.size,
+        bytes: flight.bytes.clone(),
+    }
+}

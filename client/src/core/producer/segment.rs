@@ -1,0 +1,207 @@
+//! One per-segment producer: its messages, and how far its attachment is.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use stc_proto::pulsar::CompressionType;
+
+use super::super::{
+    Link, Millis,
+    backoff::Backoff,
+    deviant::{Deviance, Deviant},
+    error::Error,
+    layout::Segment,
+    outgoing::{BatchLimits, Grouping, Outgoing, Sender, encode},
+};
+
+/// An entry that was sent and has no receipt yet.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) sequence_id: u64,
+    pub(crate) highest: u64,
+    pub(crate) size: i32,
+    pub(crate) messages: Vec<Outgoing>,
+    pub(crate) bytes: Bytes,
+}
+
+/// What the broker said when the segment producer was attached.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Attached {
+    pub(crate) name: String,
+    /// The URL of the broker.
+    pub(crate) at: String,
+    /// -1 when nothing was deduplicated under this name before.
+    pub(crate) last_sequence_id: i64,
+    pub(crate) schema_version: Option<Bytes>,
+    pub(crate) topic_epoch: Option<u64>,
+    /// The largest entry the broker takes, in bytes.
+    pub(crate) max_size: usize,
+}
+
+/// What all per-segment producers of a producer have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Common {
+    pub(crate) limits: BatchLimits,
+    pub(crate) compression: CompressionType,
+    pub(crate) buckets_observed: bool,
+    pub(crate) deviance: Deviance,
+}
+
+#[derive(Debug)]
+pub(crate) struct SegmentProducer {
+    pub(crate) segment: Segment,
+    pub(crate) topic: String,
+    /// The broker that the layout names.
+    pub(crate) address: Option<String>,
+    /// The broker that a CLOSE_PRODUCER named.
+    pub(crate) redirect: Option<String>,
+    /// The last attempt at the known address failed: ask for the owner.
+    pub(crate) lookup: bool,
+    /// Sealed, or no longer in the layout: takes nothing new.
+    pub(crate) retired: bool,
+    pub(crate) link: Link,
+    /// Counts attachments, so that the answer to an abandoned one is told apart.
+    pub(crate) generation: u64,
+    /// Stays attached without messages: it was opened before, or the access mode is exclusive.
+    pub(crate) keep: bool,
+    pub(crate) was_attached: bool,
+    /// How often PRODUCER was sent; goes along as its epoch, so that the broker tells a reconnect from a rival.
+    pub(crate) epoch: u64,
+    pub(crate) attached: Option<Attached>,
+    pub(crate) queue: VecDeque<Outgoing>,
+    pub(crate) in_flight: VecDeque<Flight>,
+    /// When the messages in the queue have waited long enough for company.
+    pub(crate) due: Option<Millis>,
+    /// How often in a row the segment was gone.
+    pub(crate) gone: u32,
+    pub(crate) backoff: Backoff,
+}
+
+impl SegmentProducer {
+    pub(crate) fn new(segment: Segment, topic: String, backoff: Backoff) -> Self {
+        SegmentProducer {
+            segment,
+            topic,
+            address: None,
+            redirect: None,
+            lookup: false,
+            retired: false,
+            link: Link::Idle,
+            generation: 0,
+            keep: false,
+            was_attached: false,
+            epoch: 0,
+            attached: None,
+            queue: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            due: None,
+            gone: 0,
+            backoff,
+        }
+    }
+
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.queue.is_empty() || !self.in_flight.is_empty()
+    }
+
+    /// Whether it should be attached.
+    pub(crate) fn wanted(&self) -> bool {
+        !self.retired && (self.keep || self.has_pending())
+    }
+
+    /// Puts a message at its place in the order of the send calls. Moved messages are older than what waits here.
+    pub(crate) fn insert(&mut self, message: Outgoing, due: Millis) {
+        let at = self.queue.partition_point(|other| other.order < message.order);
+        self.queue.insert(at, message);
+        self.due = Some(self.due.map_or(due, |known| known.min(due)));
+    }
+
+    /// All messages that are not published yet, those that were sent first.
+    pub(crate) fn take_pending(&mut self) -> Vec<Outgoing> {
+        let sent = std::mem::take(&mut self.in_flight).into_iter().flat_map(|flight| flight.messages);
+        let mut all: Vec<Outgoing> = sent.collect();
+        all.extend(std::mem::take(&mut self.queue));
+        self.due = None;
+        all
+    }
+
+    pub(crate) fn pending_mut(&mut self) -> impl Iterator<Item = &mut Outgoing> {
+        self.in_flight.iter_mut().flat_map(|flight| flight.messages.iter_mut()).chain(self.queue.iter_mut())
+    }
+
+    /// Takes the messages out for which `condition` holds. A batch is one entry: its members leave together.
+    pub(crate) fn remove(&mut self, condition: impl Fn(&Outgoing) -> bool) -> Vec<Outgoing> {
+        let mut removed = Vec::new();
+        for flight in std::mem::take(&mut self.in_flight) {
+            if flight.messages.iter().any(&condition) {
+                removed.extend(flight.messages);
+            } else {
+                self.in_flight.push_back(flight);
+            }
+        }
+        for message in std::mem::take(&mut self.queue) {
+            if condition(&message) {
+                removed.push(message);
+            } else {
+                self.queue.push_back(message);
+            }
+        }
+        removed
+    }
+
+    /// Whether the waiting messages should become entries now.
+    pub(crate) fn is_due(&self, now: Millis, common: Common) -> bool {
+        let waited = self.due.is_none_or(|due| due <= now);
+        !self.queue.is_empty() && (waited || !self.grouping(common).may_wait(self.queue.iter()))
+    }
+
+    /// Turns the waiting messages into entries. `next` is the next sequence id of the producer. Gives the entries, and
+    /// the messages that could not be encoded with the reason.
+    pub(crate) fn pack(
+        &mut self,
+        common: Common,
+        next: &mut u64,
+        wall: u64,
+    ) -> (Vec<Flight>, Vec<(Outgoing, Error)>) {
+        let queue = std::mem::take(&mut self.queue);
+        self.due = None;
+        let grouping = self.grouping(common);
+        let attached = self.attached.clone().unwrap_or_default();
+        let sender = Sender {
+            name: &attached.name,
+            schema_version: attached.schema_version.as_ref(),
+            compression: common.compression,
+            max_size: attached.max_size,
+            publish_time: wall,
+        };
+        let (mut flights, mut failed) = (Vec::new(), Vec::new());
+        for messages in grouping.pack(queue.into_iter()) {
+            let own = messages.first().and_then(|message| message.sequence_id);
+            let first = own.unwrap_or(*next);
+            let last = first.saturating_add(messages.len() as u64 - 1);
+            // Ids go on above one that the application chose, as a producer's ids increase.
+            *next = (*next).max(last.saturating_add(1));
+            let ids = if common.deviance.is(Deviant::SequenceNotMonotonic) { (0, 0) } else { (first, last) };
+            match encode(&messages, ids, &sender, &grouping) {
+                Ok(bytes) => flights.push(Flight {
+                    sequence_id: ids.0,
+                    highest: ids.1,
+                    size: messages.len() as i32,
+                    messages,
+                    bytes,
+                }),
+                Err(error) => failed.extend(messages.into_iter().map(|m| (m, error.clone()))),
+            }
+        }
+        (flights, failed)
+    }
+
+    fn grouping(&self, common: Common) -> Grouping<'_> {
+        Grouping {
+            segment: &self.segment,
+            limits: common.limits,
+            buckets_observed: common.buckets_observed,
+            deviance: common.deviance,
+        }
+    }
+}

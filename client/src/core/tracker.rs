@@ -1,0 +1,146 @@
+//! Which pushed layouts count (client-behavior §1, wire-protocol §11; `docs/readings.md`, "Layouts and epochs").
+//!
+//! An older epoch never counts. An equal one does: brokers push the same epoch again with addresses in it. A layout
+//! with managed segments that follows an all-legacy one begins a new life of the topic, so its epoch is not compared.
+//! A layout that cannot be worked with is reported and the current one stays.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use stc_proto::{TopicName, pulsar::ScalableTopicDag};
+
+use super::{
+    deviant::{Deviance, Deviant},
+    layout::{Layout, LayoutError},
+};
+
+/// What producers and consumers work by: the last applied layout and where its segments are.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    /// The canonical name of the topic.
+    pub(crate) topic: TopicName,
+    pub(crate) layout: Arc<Layout>,
+    /// Broker URLs by segment id, as far as the broker gave them.
+    pub(crate) brokers: Arc<BTreeMap<u64, String>>,
+}
+
+/// What became of a pushed layout.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// It is the current layout now.
+    Yes,
+    /// Its epoch is below the current one's.
+    Stale { current: u64 },
+    /// It cannot be worked with.
+    Refused(LayoutError),
+}
+
+/// The layouts of one topic in the order they arrive.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    deviance: Deviance,
+    current: Option<View>,
+}
+
+impl Tracker {
+    pub(crate) fn new(deviance: Deviance) -> Self {
+        Tracker { deviance, current: None }
+    }
+
+    pub(crate) fn current(&self) -> Option<&View> {
+        self.current.as_ref()
+    }
+
+    /// Takes a pushed layout. `topic` is the canonical name that came with it, if one did.
+    pub(crate) fn apply(&mut self, dag: &ScalableTopicDag, topic: TopicName) -> Applied {
+        let layout = match Layout::from_dag(dag) {
+            Ok(layout) => layout,
+            Err(error) => return Applied::Refused(error),
+        };
+        if let Some(View { layout: current, .. }) = &self.current {
+            let new_life = current.is_legacy() && !layout.is_legacy();
+            let stale = layout.epoch < current.epoch && !new_life;
+            if (stale && !self.deviance.is(Deviant::ApplyStaleEpoch))
+                || self.deviance.is(Deviant::IgnoreLayoutUpdates)
+            {
+                return Applied::Stale { current: current.epoch };
+            }
+        }
+        // An equal epoch may come without addresses (a controller elsewhere does not know them yet): what is known
+        // of segments that are still there stays.
+        let mut brokers: BTreeMap<u64, String> = BTreeMap::new();
+        if let Some(current) = &self.current {
+            let kept = current.brokers.iter().filter(|(id, _)| layout.segment(**id).is_some());
+            brokers.extend(kept.map(|(id, url)| (*id, url.clone())));
+        }
+        brokers.extend(dag.segment_brokers.iter().map(|b| (b.segment_id, b.broker_url.clone())));
+        self.current = Some(View { topic, layout: Arc::new(layout), brokers: Arc::new(brokers) });
+        Applied::Yes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stc_proto::pulsar::{SegmentBrokerAddress, SegmentInfoProto};
+
+    use super::{super::layout::tests::dag, *};
+
+    fn topic() -> TopicName {
+        TopicName::parse("topic://public/default/t").unwrap()
+    }
+
+    fn tracker_at(epoch: u64) -> Tracker {
+        let mut tracker = Tracker::new(Deviance::default());
+        assert_eq!(tracker.apply(&dag(epoch, &[(0, 0, 65535, true)]), topic()), Applied::Yes);
+        tracker
+    }
+
+    #[test]
+    fn older_epochs_never_count_and_newer_ones_do() {
+        let mut tracker = tracker_at(3);
+        let other = [(1, 0, 0x7fff, true), (2, 0x8000, 65535, true)];
+        assert_eq!(tracker.apply(&dag(2, &other), topic()), Applied::Stale { current: 3 });
+        assert_eq!(tracker.apply(&dag(4, &other), topic()), Applied::Yes);
+        assert_eq!(tracker.current().unwrap().layout.epoch, 4);
+    }
+
+    #[test]
+    fn an_equal_epoch_refreshes_addresses() {
+        let mut tracker = tracker_at(3);
+        let mut again = dag(3, &[(0, 0, 65535, true)]);
+        again.segment_brokers = vec![SegmentBrokerAddress {
+            segment_id: 0,
+            broker_url: "pulsar://b:1".into(),
+            broker_url_tls: None,
+        }];
+        assert_eq!(tracker.apply(&again, topic()), Applied::Yes);
+        assert_eq!(tracker.current().unwrap().brokers[&0], "pulsar://b:1");
+        again.segment_brokers.clear();
+        assert_eq!(tracker.apply(&again, topic()), Applied::Yes);
+        assert_eq!(tracker.current().unwrap().brokers[&0], "pulsar://b:1", "known addresses stay");
+    }
+
+    #[test]
+    fn a_layout_that_cannot_be_worked_with_leaves_the_current_one() {
+        let mut tracker = tracker_at(3);
+        let bad = dag(4, &[(0, 0, 65535, false)]);
+        assert_eq!(tracker.apply(&bad, topic()), Applied::Refused(LayoutError::NoActive));
+        assert_eq!(tracker.current().unwrap().layout.epoch, 3);
+    }
+
+    #[test]
+    fn migration_begins_a_new_life() {
+        let mut tracker = Tracker::new(Deviance::default());
+        let legacy = ScalableTopicDag {
+            epoch: 5,
+            segments: vec![SegmentInfoProto {
+                hash_end: 65535,
+                legacy_topic_name: Some("persistent://public/default/t".into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        assert_eq!(tracker.apply(&legacy, topic()), Applied::Yes);
+        assert_eq!(tracker.apply(&dag(0, &[(0, 0, 65535, true)]), topic()), Applied::Yes);
+        assert_eq!(tracker.apply(&legacy, topic()), Applied::Yes, "epoch 5 is above 0");
+    }
+}

@@ -1,0 +1,325 @@
+//! The layout watch of a producer or queue consumer (wire-protocol §4): resolves the topic, follows its layout, and
+//! opens the session again, under the same id, when its connection is lost.
+
+use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
+
+use stc_proto::{
+    Command, TopicName,
+    name::Domain,
+    pulsar::{CommandScalableTopicClose, CommandScalableTopicLookup, CommandScalableTopicUpdate},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    client::Shared,
+    connection::{Connection, Event, EventKind, Party},
+    core::{
+        backoff::Backoff,
+        deviant::Deviant,
+        error::{Category, Error},
+        tracker::{Applied, Tracker, View},
+    },
+};
+
+/// What a layout watch tells.
+#[derive(Debug, Clone)]
+pub(crate) struct WatchState {
+    pub(crate) view: View,
+    /// Counts the layouts that were applied.
+    pub(crate) revision: u64,
+    /// False from the loss of the connection until a new watch has brought a layout.
+    pub(crate) synced: bool,
+}
+
+/// An open layout watch. Dropping it closes the session on the wire.
+pub(crate) struct LayoutWatch {
+    pub(crate) state: watch::Receiver<WatchState>,
+    session: SharedSession,
+    task: JoinHandle<()>,
+}
+
+impl Drop for LayoutWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// The session as it is now; `None` while it is not open.
+type SharedSession = Arc<Mutex<Option<Session>>>;
+
+/// A session on one connection. Dropping it sends SCALABLE_TOPIC_CLOSE.
+struct Session {
+    connection: Arc<Connection>,
+    id: u64,
+    close_on_wire: bool,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.connection.unregister(Party::Session, self.id);
+        if self.close_on_wire && self.connection.is_open() {
+            self.connection.send(Command::from(CommandScalableTopicClose { session_id: self.id }));
+        }
+    }
+}
+
+/// Parses a topic name as applications give it: canonical, or one of the forms of the migration bridge.
+///
+/// # Errors
+/// `InvalidConfiguration` for anything that is no such name.
+pub(crate) fn parse_topic(name: Option<&str>) -> Result<TopicName, Error> {
+    let invalid = |why: String| Error::new(Category::InvalidConfiguration, why);
+    let name = name.ok_or_else(|| invalid("no topic is set".into()))?;
+    let topic = TopicName::parse(name).map_err(|error| invalid(error.to_string()))?;
+    match topic.domain() {
+        Domain::Topic | Domain::Persistent => Ok(topic),
+        Domain::NonPersistent | Domain::Segment => {
+            Err(invalid(format!("{name}: a topic:// or persistent:// name is needed")))
+        }
+    }
+}
+
+/// Opens a layout watch and waits for its first layout.
+///
+/// # Errors
+/// What the first update says (error-model §4), `NotSupported` without broker support, and what connecting fails with
+/// once the operation's time is over.
+pub(crate) async fn open(client: &Arc<Shared>, topic: TopicName) -> Result<LayoutWatch, Error> {
+    let one_for_all = client.deviance.is(Deviant::OneSessionId);
+    let id = if one_for_all { 1 } else { client.session_id() };
+    let mut follower = Follower {
+        client: client.clone(),
+        id,
+        given: topic.clone(),
+        tracker: Tracker::new(client.deviance),
+        backoff: Backoff::new(client.backoff, client.rng()),
+    };
+    let deadline = Instant::now() + client.operation_timeout;
+    let (session, events) = loop {
+        let failure = match follower.establish(&topic).await {
+            Ok(opened) => break opened,
+            Err(failure) => failure,
+        };
+        let error = match failure {
+            Failure::Refused(error) => error,
+            Failure::Unreachable(error) => {
+                let pause = std::time::Duration::from_millis(follower.backoff.delay());
+                if error.is_transient() && Instant::now() + pause < deadline {
+                    sleep(pause).await;
+                    continue;
+                }
+                error
+            }
+        };
+        if error.category() == Category::NotSupported && client.deviance.is(Deviant::HangWithoutSupport) {
+            std::future::pending::<()>().await;
+        }
+        if error.category() == Category::NotFound && client.deviance.is(Deviant::InventsTopic) {
+            return follower.invented();
+        }
+        #[cfg(feature = "deviants")]
+        let error = if client.deviance.is(Deviant::NotFoundAsGeneric) { error.into_generic() } else { error };
+        return Err(error);
+    };
+    follower.backoff.reset();
+    let view = follower.tracker.current().cloned();
+    let view = view.ok_or_else(|| Error::new(Category::Unknown, "the watch brought no layout"))?;
+    Ok(follower.start(view, Some(session), Some(events)))
+}
+
+/// Why a session could not be opened.
+enum Failure {
+    /// The broker's answer: it is final when the watch is opened first.
+    Refused(Error),
+    /// No broker, or none that answered.
+    Unreachable(Error),
+}
+
+type Events = mpsc::UnboundedReceiver<Event>;
+
+/// Follows the layouts of one topic.
+struct Follower {
+    client: Arc<Shared>,
+    id: u64,
+    /// The name that the application gave.
+    given: TopicName,
+    tracker: Tracker,
+    backoff: Backoff,
+}
+
+impl Follower {
+    /// Opens the session under this name and applies its first layout.
+    async fn establish(&mut self, name: &TopicName) -> Result<(Session, Events), Failure> {
+        let client = self.client.clone();
+        let connection = client.pool.lookup(name.as_str()).await.map_err(Failure::Unreachable)?;
+        if !connection.supports_scalable_topics() && !client.deviance.is(Deviant::IgnoreFeatureFlags) {
+            let why = format!("{} does not advertise support for scalable topics", connection.address());
+            return Err(Failure::Refused(Error::new(Category::NotSupported, why)));
+        }
+        let (sender, mut events) = mpsc::unbounded_channel();
+        connection.register(Party::Session, self.id, sender).map_err(Failure::Unreachable)?;
+        let mut session = Session { connection: connection.clone(), id: self.id, close_on_wire: true };
+        let create = client.deviance.is(Deviant::NeverCreates).then_some(false);
+        connection.send(Command::from(CommandScalableTopicLookup {
+            session_id: self.id,
+            topic: name.to_string(),
+            create_if_missing: create,
+        }));
+        loop {
+            let first = timeout(client.operation_timeout, events.recv()).await;
+            let lost = || Failure::Unreachable(Error::not_connected("the connection was lost"));
+            let update = match first {
+                Err(_) => {
+                    let why = format!("{} did not answer the lookup of {name}", connection.address());
+                    return Err(Failure::Refused(Error::timeout(why)));
+                }
+                Ok(Some(Event { kind: EventKind::Frame { frame, .. }, .. })) => match frame.command {
+                    Command::ScalableTopicUpdate(update) => update,
+                    _ => continue,
+                },
+                Ok(Some(Event { kind: EventKind::Lost, .. }) | None) => return Err(lost()),
+            };
+            if let Some(error) = update.error
+                && update.dag.is_none()
+            {
+                if client.deviance.is(Deviant::IgnoreWatchError) {
+                    continue;
+                }
+                // The broker keeps no session that it refused.
+                session.close_on_wire = false;
+                let message = update.message.unwrap_or_default();
+                return Err(Failure::Refused(Error::server(error, &message)));
+            }
+            if let Err(error) = self.apply(update)
+                && self.tracker.current().is_none()
+            {
+                return Err(Failure::Refused(error));
+            }
+            session.close_on_wire = !client.deviance.is(Deviant::NoWatchClose);
+            return Ok((session, events));
+        }
+    }
+
+    /// Takes an update. True when it brought a layout that counts.
+    fn apply(&mut self, update: CommandScalableTopicUpdate) -> Result<bool, Error> {
+        let Some(dag) = update.dag else {
+            tracing::warn!(topic = %self.given, error = ?update.error, message = ?update.message, "update without a layout");
+            return Ok(false);
+        };
+        let resolved = update.resolved_topic_name.as_deref().map(TopicName::parse).and_then(Result::ok);
+        let known = || self.tracker.current().map(|view| view.topic.clone());
+        let topic = match resolved {
+            _ if self.client.deviance.is(Deviant::IgnoreResolvedName) => self.given.clone(),
+            Some(resolved) => resolved,
+            _ => known().unwrap_or_else(|| self.given.with_domain(Domain::Topic)),
+        };
+        match self.tracker.apply(&dag, topic) {
+            Applied::Yes => {
+                if let Some(view) = self.tracker.current() {
+                    self.note(view);
+                }
+                Ok(true)
+            }
+            Applied::Stale { current } => {
+                tracing::debug!(topic = %self.given, epoch = dag.epoch, current, "ignoring an older layout");
+                Ok(false)
+            }
+            Applied::Refused(error) => {
+                tracing::warn!(topic = %self.given, epoch = dag.epoch, %error, "refusing a layout");
+                let why = format!("the layout of {} cannot be worked with: {error}", self.given);
+                Err(Error::new(Category::Unknown, why))
+            }
+        }
+    }
+
+    fn note(&self, view: &View) {
+        let uncovered = view.layout.uncovered();
+        if uncovered > 0 {
+            tracing::warn!(topic = %view.topic, uncovered, "the active segments do not cover the ring");
+        }
+        if view.layout.has_buckets() {
+            self.client.buckets_observed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn start(self, view: View, session: Option<Session>, events: Option<Events>) -> LayoutWatch {
+        let (state, receiver) = watch::channel(WatchState { view, revision: 1, synced: true });
+        let session = Arc::new(Mutex::new(session));
+        let task = tokio::spawn(self.follow(state, session.clone(), events));
+        LayoutWatch { state: receiver, session, task }
+    }
+
+    async fn follow(
+        mut self,
+        state: watch::Sender<WatchState>,
+        session: SharedSession,
+        mut events: Option<Events>,
+    ) {
+        loop {
+            while let Some(Event { kind: EventKind::Frame { frame, .. }, .. }) = match &mut events {
+                Some(events) => events.recv().await,
+                None => std::future::pending().await,
+            } {
+                if let Command::ScalableTopicUpdate(update) = frame.command {
+                    let _ = self.apply(update).map(|applied| applied && self.publish(&state));
+                }
+            }
+            state.send_modify(|state| state.synced = false);
+            *session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            if self.client.deviance.is(Deviant::NoRewatch) {
+                state.send_modify(|state| state.synced = true);
+                std::future::pending::<()>().await;
+            }
+            let (opened, again) = loop {
+                sleep(std::time::Duration::from_millis(self.backoff.delay())).await;
+                let name = self.name_again();
+                match self.establish(&name).await {
+                    Ok(opened) => break opened,
+                    Err(Failure::Refused(error) | Failure::Unreachable(error)) => {
+                        tracing::debug!(topic = %name, %error, "opening the layout watch again failed");
+                    }
+                }
+            };
+            self.backoff.reset();
+            *session.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            events = Some(again);
+            self.publish(&state);
+        }
+    }
+
+    /// The name to open the watch under again: the canonical one. The canonical name of a classic topic that is not
+    /// migrated names no topic yet, and looking it up would create one.
+    fn name_again(&self) -> TopicName {
+        match self.tracker.current() {
+            Some(view) if !view.layout.is_legacy() => view.topic.clone(),
+            _ => self.given.clone(),
+        }
+    }
+
+    fn publish(&self, state: &watch::Sender<WatchState>) -> bool {
+        if let Some(view) = self.tracker.current() {
+            state.send_modify(|state| {
+                state.view = view.clone();
+                state.revision += 1;
+                state.synced = true;
+            });
+        }
+        true
+    }
+
+    /// A watch on a topic that is not there, with one segment.
+    fn invented(mut self) -> Result<LayoutWatch, Error> {
+        use stc_proto::pulsar::{ScalableTopicDag, SegmentInfoProto};
+        let whole = SegmentInfoProto { hash_end: 65535, ..Default::default() };
+        let dag = ScalableTopicDag { segments: vec![whole], ..Default::default() };
+        self.apply(CommandScalableTopicUpdate { dag: Some(dag), ..Default::default() })?;
+        let view = self.tracker.current().cloned();
+        let view = view.ok_or_else(|| Error::new(Category::Unknown, "the watch brought no layout"))?;
+        Ok(self.start(view, None, None))
+    }
+}

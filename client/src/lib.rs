@@ -1,0 +1,79 @@
+//! A client for Apache Pulsar Scalable Topics, as the Scalable Topics Client Specification 1.0 describes it: the
+//! producer and the queue consumer.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), stc_client::Error> {
+//! use stc_client::{InitialPosition, PulsarClient, StringSchema};
+//!
+//! let client = PulsarClient::builder().service_url("pulsar://localhost:6650").build()?;
+//! let topic = "topic://public/default/orders";
+//! let consumer = client
+//!     .queue_consumer(StringSchema)
+//!     .topic(topic)
+//!     .subscription("billing")
+//!     .initial_position(InitialPosition::Earliest)
+//!     .subscribe()
+//!     .await?;
+//! let producer = client.producer(StringSchema).topic(topic).create().await?;
+//! producer.message().key("customer-7").value("paid".to_owned()).send().await?;
+//! let message = consumer.receive().await?;
+//! consumer.acknowledge(message.id()).await?;
+//! client.close().await
+//! # }
+//! ```
+//!
+//! Segments are nowhere in the public API: keys are the only structure an application sees.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | `core` | state machines and everything else without I/O |
+//! | `client` | the client and its configuration |
+//! | `producer` | the producer: handle, builders, task |
+//! | `consumer` | the queue consumer: handle, builder, task |
+//! | `message` | a received message |
+//! | `schema` | values to payloads and back |
+//! | `layout_watch` | resolves a topic and follows its layout |
+//! | `attachments` | per-segment producers and consumers on their connections |
+//! | `receive_queue` | the one queue of a consumer |
+//! | `pool` | a connection for each broker; the classic lookup |
+//! | `connection` | one connection: handshake, keep-alive, answers, events |
+//! | `transport` | how links are made |
+//! | `address`, `clock` | service URLs; what time it is |
+//!
+//! Not offered yet: stream and checkpoint consumers, transactions, namespace subscriptions, dead letters, chunked and
+//! encrypted messages, a limit for the queue of pending sends, TLS and authentication.
+
+mod address;
+mod attachments;
+mod client;
+mod clock;
+mod connection;
+mod consumer;
+mod core;
+mod layout_watch;
+mod message;
+mod pool;
+mod producer;
+mod receive_queue;
+mod schema;
+mod transport;
+
+pub use address::BrokerAddress;
+pub use client::{ClientBuilder, PulsarClient};
+pub use clock::{Clock, SystemClock};
+pub use consumer::{InitialPosition, QueueConsumer, QueueConsumerBuilder};
+pub use core::{
+    error::{Category, Error},
+    message_id::MessageId,
+};
+pub use message::Message;
+pub use producer::{AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, SendTicket};
+pub use schema::{
+    BoolSchema, BytesSchema, DoubleSchema, FloatSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema,
+    Schema, SchemaInfo, StringSchema,
+};
+pub use stc_proto::pulsar::schema::Type as SchemaType;
+pub use transport::{BoxFuture, Link, TcpTransport, Transport};
+
+#[cfg(feature = "deviants")]
+pub use core::deviant::{Deviant, DeviantInfo};

@@ -1,0 +1,115 @@
+//! A message as a consumer gets it (data-model §3).
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+
+use crate::{
+    core::{consumer::Delivery, error::Error, incoming::Incoming, message_id::MessageId},
+    schema::Schema,
+};
+
+/// A received message. It does not change any more.
+pub struct Message<T> {
+    id: MessageId,
+    topic: Arc<str>,
+    redelivery_count: u32,
+    content: Incoming,
+    schema: Arc<dyn Schema<T>>,
+}
+
+impl<T: 'static> Message<T> {
+    pub(crate) fn new(delivery: Delivery, topic: Arc<str>, schema: Arc<dyn Schema<T>>) -> Self {
+        let Delivery { id, redelivery_count, message: content, .. } = delivery;
+        Message { id, topic, redelivery_count, content, schema }
+    }
+
+    /// The value, decoded by the consumer's schema.
+    ///
+    /// # Errors
+    /// When the payload is not of that schema.
+    pub fn value(&self) -> Result<T, Error> {
+        self.schema.decode(&self.content.payload)
+    }
+
+    /// The payload before decoding.
+    pub fn payload(&self) -> &Bytes {
+        &self.content.payload
+    }
+
+    /// The message's identifier.
+    pub fn id(&self) -> &MessageId {
+        &self.id
+    }
+
+    /// The key; `None` when it has none. The empty string is a key.
+    pub fn key(&self) -> Option<&str> {
+        self.content.key.as_deref()
+    }
+
+    /// The application's properties, in the order in which they were set.
+    pub fn properties(&self) -> &[(String, String)] {
+        &self.content.properties
+    }
+
+    /// The value of a property.
+    pub fn property(&self, key: &str) -> Option<&str> {
+        self.properties().iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// When the message was published.
+    pub fn publish_time(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.content.publish_time)
+    }
+
+    /// The application's own time for the message, if it set one.
+    pub fn event_time(&self) -> Option<SystemTime> {
+        self.content.event_time.map(|ms| UNIX_EPOCH + Duration::from_millis(ms))
+    }
+
+    /// The sequence id that the producer gave it.
+    pub fn sequence_id(&self) -> u64 {
+        self.content.sequence_id
+    }
+
+    /// The name of the producer, as the entry has it.
+    pub fn producer_name(&self) -> Option<&str> {
+        Some(self.content.producer_name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// The canonical name of the topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// How often the message was delivered before; 0 at first.
+    pub fn redelivery_count(&self) -> u32 {
+        self.redelivery_count
+    }
+
+    /// The size of the payload in bytes, uncompressed.
+    pub fn size(&self) -> usize {
+        self.content.size
+    }
+
+    /// The cluster that the message was replicated from, if it was.
+    pub fn replicated_from(&self) -> Option<&str> {
+        self.content.replicated_from.as_deref()
+    }
+}
+
+impl<T> fmt::Debug for Message<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("id", &self.id)
+            .field("topic", &self.topic)
+            .field("key", &self.content.key)
+            .field("size", &self.content.size)
+            .field("redelivery_count", &self.redelivery_count)
+            .finish_non_exhaustive()
+    }
+}

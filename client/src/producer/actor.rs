@@ -1,0 +1,363 @@
+//! The task behind a producer: turns requests, layouts and frames into events of the state machine, and its effects
+//! into frames and results.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
+
+use stc_proto::{
+    Command, Frame,
+    pulsar::{CommandProducer, CommandSend, KeyValue, ProducerAccessMode, Schema as WireSchema},
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+
+use super::{Face, Request, SendResult};
+use crate::{
+    attachments::{Attachments, Outcome, SegmentEvent, assigned},
+    client::Shared,
+    connection::{EventSender, Party},
+    core::{
+        deviant::Deviant,
+        error::Error,
+        producer::{Attach, Attached, Effect, ProducerCore},
+    },
+    layout_watch::LayoutWatch,
+};
+
+/// What every PRODUCER of a producer carries.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) access: ProducerAccessMode,
+    pub(crate) schema: Option<WireSchema>,
+    pub(crate) properties: Vec<KeyValue>,
+}
+
+/// Tells a broker that a classic topic is used by a client that can follow its migration.
+pub(crate) fn managed() -> KeyValue {
+    KeyValue { key: "__pulsar.v5.managed".into(), value: "true".into() }
+}
+
+pub(crate) struct Actor {
+    client: Arc<Shared>,
+    core: ProducerCore,
+    watch: Option<LayoutWatch>,
+    revision: u64,
+    settings: Settings,
+    requests: mpsc::UnboundedReceiver<Request>,
+    requests_open: bool,
+    face: Arc<Face>,
+    attachments: Attachments,
+    attaching: JoinSet<Outcome<Attached>>,
+    tickets: HashMap<u64, oneshot::Sender<SendResult>>,
+    flushes: Vec<(u64, oneshot::Sender<()>)>,
+    closers: Vec<oneshot::Sender<Result<(), Error>>>,
+    /// When a close that cannot be completed is given up.
+    close_deadline: Option<Instant>,
+    close_result: Result<(), Error>,
+    closed: bool,
+    _alive: mpsc::Sender<()>,
+}
+
+impl Actor {
+    pub(crate) fn new(
+        client: Arc<Shared>,
+        core: ProducerCore,
+        watch: LayoutWatch,
+        settings: Settings,
+        requests: mpsc::UnboundedReceiver<Request>,
+        face: Arc<Face>,
+        alive: mpsc::Sender<()>,
+    ) -> Self {
+        let revision = watch.state.borrow().revision;
+        Actor {
+            attachments: Attachments::new(client.clone(), Party::Producer),
+            revision,
+            client,
+            core,
+            watch: Some(watch),
+            settings,
+            requests,
+            requests_open: true,
+            face,
+            attaching: JoinSet::new(),
+            tickets: HashMap::new(),
+            flushes: Vec::new(),
+            closers: Vec::new(),
+            close_deadline: None,
+            close_result: Ok(()),
+            closed: false,
+            _alive: alive,
+        }
+    }
+
+    /// Runs until the producer is closed. `opened` is told when exclusive access is there or cannot be had.
+    pub(crate) async fn run(mut self, mut opened: Option<oneshot::Sender<Result<(), Error>>>) {
+        loop {
+            if self.client.buckets_observed.load(Ordering::Relaxed) {
+                self.core.observe_buckets();
+            }
+            self.perform(&mut opened);
+            if self.closed {
+                break;
+            }
+            let now = self.client.clocks.now();
+            let deadline = self.core.next_deadline();
+            if deadline.is_some_and(|at| at <= now.mono) {
+                self.core.tick(now);
+                continue;
+            }
+            let deadline = deadline.map(|at| self.client.clocks.instant(at));
+            self.next(deadline).await;
+        }
+        // Closed on the wire before anyone is told.
+        drop(self.watch.take());
+        for closer in std::mem::take(&mut self.closers) {
+            let _ = closer.send(self.close_result.clone());
+        }
+    }
+
+    /// Waits for one event and hands it to the state machine. In a fixed order, so that one seed gives one run.
+    async fn next(&mut self, deadline: Option<Instant>) {
+        let closing = self.close_deadline.is_some();
+        tokio::select! {
+            biased;
+            () = layout_changed(&mut self.watch) => self.layout_changed(),
+            Some(outcome) = self.attaching.join_next(), if !self.attaching.is_empty() => {
+                // Attaching neither panics nor is aborted while the set lives.
+                outcome.into_iter().for_each(|outcome| self.attached(outcome));
+            }
+            events = self.attachments.next() => events.into_iter().for_each(|event| self.event(event)),
+            request = self.requests.recv(), if self.requests_open => self.request(request),
+            () = self.client.closing(), if !closing => self.close(),
+            () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
+            () = sleep(self.close_deadline), if closing => {
+                self.close_result = Err(Error::timeout("what was pending could not be published before the close"));
+                let error = Error::timeout("the producer was closed before the message could be published");
+                self.core.abort(&error);
+            }
+        }
+    }
+
+    fn request(&mut self, request: Option<Request>) {
+        let now = self.client.clocks.now();
+        match request {
+            Some(Request::Send(message, ticket)) => {
+                let order = self.core.send(*message, now);
+                self.tickets.insert(order, ticket);
+            }
+            Some(Request::Flush(done)) => {
+                let before = self.core.flush(now);
+                if self.client.deviance.is(Deviant::FlushReturnsEarly) {
+                    let _ = done.send(());
+                } else {
+                    self.flushes.push((before, done));
+                }
+            }
+            Some(Request::Close(done)) => {
+                self.closers.push(done);
+                self.close();
+            }
+            None => {
+                self.requests_open = false;
+                self.close();
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if self.close_deadline.is_none() {
+            self.close_deadline = Some(Instant::now() + self.client.operation_timeout);
+            self.core.close(self.client.clocks.now());
+        }
+    }
+
+    fn layout_changed(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        let state = watch.state.borrow_and_update().clone();
+        let now = self.client.clocks.now();
+        if state.revision != self.revision {
+            self.revision = state.revision;
+            self.core.apply_layout(state.view, now);
+        }
+        self.core.set_synced(state.synced, now);
+    }
+
+    fn attached(&mut self, outcome: Outcome<Attached>) {
+        let Outcome { segment, generation, result } = outcome;
+        let now = self.client.clocks.now();
+        match result {
+            Ok((connection, attached)) => {
+                // First, as the state machine may send on it at once.
+                let early = self.attachments.establish(segment, connection.clone());
+                if self.core.attached(segment, generation, attached, now) {
+                    early.into_iter().for_each(|event| self.event(event));
+                } else {
+                    self.attachments.discard(segment, &connection);
+                }
+            }
+            Err(error) => self.core.attach_failed(segment, generation, error, now),
+        }
+    }
+
+    fn event(&mut self, event: SegmentEvent) {
+        let now = self.client.clocks.now();
+        match event {
+            SegmentEvent::Closed { segment } => self.core.detached(segment, now),
+            SegmentEvent::Lost { segment } => self.core.disconnected(segment, now),
+            SegmentEvent::Frame { segment, frame } => match frame.command {
+                Command::SendReceipt(receipt) => {
+                    // Without an identifier for what deduplication dropped.
+                    let id = receipt.message_id.unwrap_or_default();
+                    self.core.receipt(segment, receipt.sequence_id, id.ledger_id, id.entry_id, now);
+                }
+                Command::SendError(failed) => {
+                    let error = Error::server(failed.error, &failed.message);
+                    self.core.send_failed(segment, failed.sequence_id, error, now);
+                }
+                command @ Command::CloseProducer(_) => {
+                    self.core.closed_by_broker(segment, assigned(&command), now);
+                }
+                _ => {}
+            },
+        }
+    }
+
+    /// Carries out what the state machine asks for.
+    fn perform(&mut self, opened: &mut Option<oneshot::Sender<Result<(), Error>>>) {
+        let effects = self.core.take_effects();
+        if let Some(last) = self.core.last_published() {
+            self.face.last_sequence_id.store(i64::try_from(last).unwrap_or(i64::MAX), Ordering::Relaxed);
+        }
+        for effect in effects {
+            match effect {
+                Effect::Attach(attach) => {
+                    let fresh = self.client.deviance.is(Deviant::ProducerPerSend);
+                    let id = self.attachments.id(attach.segment, fresh);
+                    let (client, settings) = (self.client.clone(), self.settings.clone());
+                    self.attaching.spawn(self::attach(
+                        client,
+                        settings,
+                        attach,
+                        id,
+                        self.attachments.sender(),
+                    ));
+                }
+                Effect::Transmit { segment, sequence_id, highest, messages, bytes } => {
+                    self.attachments.send(segment, |producer_id| {
+                        let batch = messages > 1;
+                        let send = CommandSend {
+                            producer_id,
+                            sequence_id,
+                            num_messages: batch.then_some(messages),
+                            highest_sequence_id: batch.then_some(highest),
+                            ..Default::default()
+                        };
+                        Frame::with_payload(send, bytes)
+                    });
+                }
+                Effect::Detach { segment } => self.attachments.detach(segment),
+                Effect::Forget { segment } => self.attachments.forget(segment),
+                Effect::Settle { order, result } => {
+                    if let Some(ticket) = self.tickets.remove(&order) {
+                        let _ = ticket.send(result);
+                    }
+                }
+                Effect::Opened(result) => {
+                    if let Some(opened) = opened.take() {
+                        let _ = opened.send(result);
+                    }
+                }
+                Effect::Closed => self.closed = true,
+            }
+        }
+        let core = &self.core;
+        let waiting = std::mem::take(&mut self.flushes);
+        for (before, done) in waiting {
+            if core.settled_before(before) {
+                let _ = done.send(());
+            } else {
+                self.flushes.push((before, done));
+            }
+        }
+    }
+}
+
+/// Sends PRODUCER for a segment at its broker.
+async fn attach(
+    client: Arc<Shared>,
+    settings: Settings,
+    attach: Attach,
+    producer_id: u64,
+    events: EventSender,
+) -> Outcome<Attached> {
+    let (segment, generation) = (attach.segment, attach.generation);
+    let result = async {
+        let connection = client.pool.connect(&attach.topic, attach.address.as_deref()).await?;
+        connection.register(Party::Producer, producer_id, events)?;
+        let request_id = client.pool.request_id();
+        let mut metadata = settings.properties;
+        if attach.legacy {
+            metadata.push(managed());
+        }
+        let command = CommandProducer {
+            topic: attach.topic,
+            producer_id,
+            request_id,
+            producer_name: attach.name,
+            metadata,
+            schema: settings.schema,
+            epoch: Some(attach.epoch),
+            user_provided_producer_name: Some(attach.named_by_application),
+            producer_access_mode: Some(settings.access as i32),
+            topic_epoch: attach.topic_epoch,
+            ..Default::default()
+        };
+        let waits = settings.access == ProducerAccessMode::WaitForExclusive;
+        let answer =
+            connection.request(request_id, command, (!waits).then_some(client.operation_timeout)).await;
+        match answer {
+            Ok(Command::ProducerSuccess(success)) => {
+                let attached = Attached {
+                    name: success.producer_name,
+                    at: connection.address().to_string(),
+                    last_sequence_id: success.last_sequence_id.unwrap_or(-1),
+                    schema_version: success.schema_version.filter(|version| !version.is_empty()),
+                    topic_epoch: success.topic_epoch,
+                    max_size: connection.max_message_size(),
+                };
+                Ok((connection, attached))
+            }
+            Ok(other) => {
+                connection.unregister(Party::Producer, producer_id);
+                Err(Error::not_connected(format!("{} answered PRODUCER", other.name())))
+            }
+            Err(error) => {
+                connection.unregister(Party::Producer, producer_id);
+                Err(error)
+            }
+        }
+    };
+    Outcome { segment, generation, result: result.await }
+}
+
+/// Pends while there is no watch.
+pub(crate) async fn layout_changed(watch: &mut Option<LayoutWatch>) {
+    if let Some(watch) = watch
+        && watch.state.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+pub(crate) async fn sleep(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,227 @@
+//! Configuring and creating a producer (client-api §3.1).
+
+use std::{
+    sync::{Arc, atomic::AtomicI64},
+    time::Duration,
+};
+
+use stc_proto::pulsar::{CompressionType, KeyValue, ProducerAccessMode};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Face, Producer,
+    actor::{Actor, Settings},
+};
+use crate::{
+    client::Shared,
+    core::{
+        error::{Category, Error},
+        outgoing::BatchLimits,
+        producer::{ProducerConfig, ProducerCore},
+    },
+    layout_watch,
+    schema::{Schema, to_wire},
+};
+
+/// Who else may publish to the topic (client-api §3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AccessMode {
+    /// Others may publish as well.
+    #[default]
+    Shared,
+    /// Nobody else; creating fails when somebody does.
+    Exclusive,
+    /// Nobody else; whoever publishes now is fenced off.
+    ExclusiveWithFencing,
+    /// Nobody else; creating waits until that is so.
+    WaitForExclusive,
+}
+
+/// How payloads are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// LZ4 blocks.
+    Lz4,
+    /// zlib.
+    Zlib,
+    /// Zstandard.
+    Zstd,
+    /// Snappy blocks.
+    Snappy,
+}
+
+/// Configures a [`Producer`].
+pub struct ProducerBuilder<T> {
+    client: Arc<Shared>,
+    schema: Arc<dyn Schema<T>>,
+    topic: Option<String>,
+    name: Option<String>,
+    access: AccessMode,
+    compression: Compression,
+    send_timeout: Duration,
+    initial_sequence_id: Option<u64>,
+    properties: Vec<(String, String)>,
+    batching: BatchLimits,
+}
+
+impl<T: 'static> ProducerBuilder<T> {
+    pub(crate) fn new(client: Arc<Shared>, schema: Arc<dyn Schema<T>>) -> Self {
+        ProducerBuilder {
+            client,
+            schema,
+            topic: None,
+            name: None,
+            access: AccessMode::Shared,
+            compression: Compression::None,
+            send_timeout: Duration::from_secs(30),
+            initial_sequence_id: None,
+            properties: Vec::new(),
+            batching: BatchLimits { enabled: true, max_messages: 1000, max_bytes: 128 * 1024, max_delay: 1 },
+        }
+    }
+
+    /// The topic: `topic://tenant/namespace/name`, or for a classic topic `persistent://…` or a short form. Required.
+    pub fn topic(mut self, topic: impl Into<String>) -> Self {
+        self.topic = Some(topic.into());
+        self
+    }
+
+    /// The producer's name; without one the broker makes names up.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Who else may publish; [`AccessMode::Shared`] by default.
+    pub fn access_mode(mut self, mode: AccessMode) -> Self {
+        self.access = mode;
+        self
+    }
+
+    /// How payloads are compressed; not at all by default.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// How long a send may wait for its receipt; 30 s by default, zero for ever.
+    pub fn send_timeout(mut self, timeout: Duration) -> Self {
+        self.send_timeout = timeout;
+        self
+    }
+
+    /// The sequence id before that of the first message.
+    pub fn initial_sequence_id(mut self, id: u64) -> Self {
+        self.initial_sequence_id = Some(id);
+        self
+    }
+
+    /// A property of the producer itself, which the broker shows in its statistics.
+    pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.push((key.into(), value.into()));
+        self
+    }
+
+    /// Whether messages share entries; true by default. On a scalable topic they do only by entry bucket, and only
+    /// once the broker was observed to know buckets (key-shared §3, §9).
+    pub fn batching(mut self, enabled: bool) -> Self {
+        self.batching.enabled = enabled;
+        self
+    }
+
+    /// How long a message waits for others to share its entry; 1 ms by default.
+    pub fn batching_max_delay(mut self, delay: Duration) -> Self {
+        self.batching.max_delay = delay.as_millis() as u64;
+        self
+    }
+
+    /// How many messages share an entry at most; 1000 by default.
+    pub fn batching_max_messages(mut self, messages: usize) -> Self {
+        self.batching.max_messages = messages;
+        self
+    }
+
+    /// How many bytes of messages share an entry at most, before compression; 128 KiB by default.
+    pub fn batching_max_bytes(mut self, bytes: usize) -> Self {
+        self.batching.max_bytes = bytes;
+        self
+    }
+
+    /// Creates the producer: resolves the topic, and under an exclusive access mode attaches to all of it.
+    ///
+    /// # Errors
+    /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ProducerBusy` when exclusive
+    /// access is not to be had, `NotSupported` when the broker does not know scalable topics, `NotConnected` when no
+    /// broker is reached in the client's operation timeout, and what else the broker answers.
+    pub async fn create(self) -> Result<Producer<T>, Error> {
+        let client = self.client;
+        let alive = client.enter()?;
+        let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        if self.name.as_deref() == Some("") {
+            return Err(Error::new(Category::InvalidConfiguration, "the producer's name is empty"));
+        }
+        if self.batching.max_messages == 0 || self.batching.max_bytes == 0 {
+            return Err(Error::new(Category::InvalidConfiguration, "a batch holds at least one message"));
+        }
+        let access = match self.access {
+            AccessMode::Shared => ProducerAccessMode::Shared,
+            AccessMode::Exclusive => ProducerAccessMode::Exclusive,
+            AccessMode::ExclusiveWithFencing => ProducerAccessMode::ExclusiveWithFencing,
+            AccessMode::WaitForExclusive => ProducerAccessMode::WaitForExclusive,
+        };
+        let watch = layout_watch::open(&client, topic).await?;
+        let config = ProducerConfig {
+            name: self.name.clone(),
+            access,
+            limits: self.batching,
+            compression: match self.compression {
+                Compression::None => CompressionType::None,
+                Compression::Lz4 => CompressionType::Lz4,
+                Compression::Zlib => CompressionType::Zlib,
+                Compression::Zstd => CompressionType::Zstd,
+                Compression::Snappy => CompressionType::Snappy,
+            },
+            send_timeout: (!self.send_timeout.is_zero()).then_some(self.send_timeout.as_millis() as u64),
+            initial_sequence_id: self.initial_sequence_id,
+            backoff: client.backoff,
+            deviance: client.deviance,
+        };
+        let settings = Settings {
+            access,
+            schema: self.schema.info().map(to_wire),
+            properties: self.properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
+        };
+        let view = watch.state.borrow().view.clone();
+        let core = ProducerCore::new(config, view, client.rng(), client.clocks.now());
+        let face = Arc::new(Face {
+            topic: core.topic().to_owned(),
+            name: self.name,
+            last_sequence_id: AtomicI64::new(-1),
+            deviance: client.deviance,
+            client: client.clone(),
+        });
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let (opened, ready) = oneshot::channel();
+        let waits_for_access = access == ProducerAccessMode::WaitForExclusive;
+        let exclusive = access != ProducerAccessMode::Shared;
+        let actor = Actor::new(client.clone(), core, watch, settings, receiver, face.clone(), alive);
+        tokio::spawn(actor.run(exclusive.then_some(opened)));
+        let producer = Producer { requests, face, schema: self.schema };
+        if exclusive {
+            // Dropping the producer on failure closes what was attached so far.
+            let gone = |_| Error::closed("client");
+            if waits_for_access {
+                ready.await.map_err(gone)??;
+            } else {
+                let limit = tokio::time::timeout(client.operation_timeout, ready).await;
+                limit
+                    .map_err(|_| Error::timeout("attaching to the topic took too long"))?
+                    .map_err(gone)??;
+            }
+        }
+        Ok(producer)
+    }
+}

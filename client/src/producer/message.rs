@@ -1,0 +1,204 @@
+//! Building and sending one message (client-api §3.2).
+//!
+//! All attributes of client-api §3.2 except the transaction, which comes with transactions.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use stc_proto::KeyHash;
+use tokio::sync::oneshot;
+
+use super::{Producer, Request, SendResult};
+use crate::core::{
+    deviant::Deviant,
+    error::{Category, Error},
+    outgoing::Outgoing,
+};
+
+/// A message being put together.
+#[must_use = "a message is published by send or send_async"]
+pub struct MessageBuilder<'p, T> {
+    producer: &'p Producer<T>,
+    value: Option<T>,
+    key: Option<String>,
+    properties: Vec<(String, String)>,
+    event_time: Option<u64>,
+    sequence_id: Option<u64>,
+    delivery: Option<Delivery>,
+    replicate_to: Vec<String>,
+}
+
+enum Delivery {
+    After(Duration),
+    At(SystemTime),
+}
+
+/// What Pulsar writes into a message that must not be replicated at all.
+const NO_REPLICATION: &str = "__local__";
+
+impl<'p, T: 'static> MessageBuilder<'p, T> {
+    pub(crate) fn new(producer: &'p Producer<T>) -> Self {
+        MessageBuilder {
+            producer,
+            value: None,
+            key: None,
+            properties: Vec::new(),
+            event_time: None,
+            sequence_id: None,
+            delivery: None,
+            replicate_to: Vec::new(),
+        }
+    }
+
+    /// The value; required.
+    pub fn value(mut self, value: T) -> Self {
+        self.value = Some(value);
+        self
+    }
+
+    /// The key: messages of one key stay in order. The empty string is a key.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Adds a property.
+    pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.push((key.into(), value.into()));
+        self
+    }
+
+    /// Adds properties.
+    pub fn properties<K: Into<String>, V: Into<String>>(
+        mut self,
+        properties: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        self.properties.extend(properties.into_iter().map(|(key, value)| (key.into(), value.into())));
+        self
+    }
+
+    /// The application's own time for the message.
+    pub fn event_time(self, time: SystemTime) -> Self {
+        self.event_time_ms(since_1970(time))
+    }
+
+    /// The application's own time for the message, in milliseconds since 1970; 0 means none.
+    pub fn event_time_ms(mut self, ms: u64) -> Self {
+        self.event_time = (ms > 0).then_some(ms);
+        self
+    }
+
+    /// The sequence id for deduplication, instead of the next one. The ids of a producer should increase.
+    pub fn sequence_id(mut self, id: u64) -> Self {
+        self.sequence_id = Some(id);
+        self
+    }
+
+    /// Makes the message visible only after this time.
+    pub fn deliver_after(mut self, delay: Duration) -> Self {
+        self.delivery = Some(Delivery::After(delay));
+        self
+    }
+
+    /// Makes the message visible only from then on.
+    pub fn deliver_at(mut self, time: SystemTime) -> Self {
+        self.delivery = Some(Delivery::At(time));
+        self
+    }
+
+    /// The clusters that the message is replicated to; all of the namespace's by default.
+    pub fn replicate_to<S: Into<String>>(mut self, clusters: impl IntoIterator<Item = S>) -> Self {
+        self.replicate_to = clusters.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Keeps the message from being replicated.
+    pub fn no_replication(self) -> Self {
+        self.replicate_to([NO_REPLICATION])
+    }
+
+    /// Publishes the message and waits for its receipt. Dropping the future does not take the message back.
+    ///
+    /// # Errors
+    /// `Timeout` without a receipt in the send timeout, `AlreadyClosed`, `InvalidConfiguration` without a value or
+    /// for a message that is too large, and what else the broker answers. The producer stays usable.
+    pub async fn send(self) -> SendResult {
+        self.send_async().await
+    }
+
+    /// Publishes the message without waiting: when this returns, it has its place in the order of sends. Failures of
+    /// any kind are in the ticket.
+    pub fn send_async(self) -> SendTicket {
+        let requests = &self.producer.requests;
+        let (done, result) = oneshot::channel();
+        let requested = match self.build() {
+            Ok(message) => {
+                requests.send(Request::Send(Box::new(message), done)).map_err(|_| Error::closed("producer"))
+            }
+            Err(error) => Err(error),
+        };
+        SendTicket(match requested {
+            Ok(()) => Ticket::Waiting(result),
+            Err(error) => Ticket::Failed(Some(error)),
+        })
+    }
+
+    fn build(self) -> Result<Outgoing, Error> {
+        let face = &self.producer.face;
+        let value = self
+            .value
+            .ok_or_else(|| Error::new(Category::InvalidConfiguration, "the message has no value"))?;
+        let payload = self.producer.schema.encode(&value)?;
+        let ignores_empty = face.deviance.is(Deviant::EmptyKeyIsKeyless);
+        let key = self.key.filter(|key| !(ignores_empty && key.is_empty()));
+        Ok(Outgoing {
+            order: 0,
+            hash: key.as_deref().map(KeyHash::of),
+            key,
+            payload,
+            properties: self.properties,
+            event_time: self.event_time,
+            sequence_id: self.sequence_id.filter(|_| !face.deviance.is(Deviant::IgnoreSequenceId)),
+            deliver_at: self.delivery.map(|delivery| match delivery {
+                Delivery::After(delay) => face.client.clocks.now().wall as i64 + delay.as_millis() as i64,
+                Delivery::At(time) => since_1970(time) as i64,
+            }),
+            replicate_to: self.replicate_to,
+            deadline: None,
+            attempts: 0,
+        })
+    }
+}
+
+fn since_1970(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// The result of a send to come: a future of the message's identifier.
+#[derive(Debug)]
+pub struct SendTicket(Ticket);
+
+#[derive(Debug)]
+enum Ticket {
+    Waiting(oneshot::Receiver<SendResult>),
+    Failed(Option<Error>),
+}
+
+impl Future for SendTicket {
+    type Output = SendResult;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<SendResult> {
+        match &mut self.0 {
+            Ticket::Waiting(result) => Pin::new(result)
+                .poll(cx)
+                .map(|result| result.unwrap_or_else(|_| Err(Error::closed("producer")))),
+            Ticket::Failed(error) => {
+                Poll::Ready(Err(error.take().unwrap_or_else(|| Error::closed("producer"))))
+            }
+        }
+    }
+}

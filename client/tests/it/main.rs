@@ -1,0 +1,10 @@
+//! The client against the simulated cluster, over links in memory and under paused time.
+
+// Helpers are no tests to clippy; a panic is how they fail one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod classic;
+mod consuming;
+mod producing;
+mod resilience;
+mod support;
