@@ -31,8 +31,9 @@ Feature: Resolution and layout tracking
     And a scalable topic with 1 segment
     And a scalable topic "other" with 1 segment
     And a producer on the topic
-    And producer "other" on topic "other"
+    When the application tries to create producer "other" on topic "other"
     Then layout watches that are open together have different session ids
+    And it succeeds
     When the producer sends a message
     And producer "other" sends a message
     Then every message of the topic is stored exactly once
@@ -98,6 +99,21 @@ Feature: Resolution and layout tracking
     Then every message of the topic is stored exactly once
     And the client attached to every segment of the topic at the broker that the layout names
 
+  @id:C1-push-moves-consumer @IMPL-1.6 @needs-control
+  Scenario: a push alone moves a queue consumer to the segment's new broker
+    Given a scalable topic with 1 segment
+    And a queue consumer on the topic with subscription "s"
+    And the fault
+      """
+      when:
+        command: CLOSE_CONSUMER
+        direction: to_client
+      effect: hold
+      """
+    When segment 0 of the topic moves to another broker
+    Then the client attached to every segment of the topic at the broker that the layout names
+    And the segments of the topic are attached to at their newest brokers
+
   @id:C1-segment-brokers @WIRE-5.8 @needs-control
   Scenario: segments are attached to at the brokers that the layout names
     Given a cluster of 3 brokers
@@ -110,9 +126,10 @@ Feature: Resolution and layout tracking
   Scenario: segments are attached to by their names
     Given a scalable topic with 3 segments
     And a producer on the topic
-    And a queue consumer on the topic with subscription "s"
-    When the producer sends 6 messages without keys
+    When the application tries to subscribe the queue consumer on the topic with subscription "s"
+    And the producer starts to send 6 messages
     Then the client attached to segments of the topic by their names
+    And every send succeeds
 
   @id:C1-establishment-error @WIRE-4.9 @needs-control
   Scenario: an error in the first update fails the create
@@ -131,9 +148,36 @@ Feature: Resolution and layout tracking
     And segment 0 of the topic is split
     And all connections are lost
     And layout pushes of the topic are released
-    And the producer sends 6 messages with 6 keys
+    And the producer starts to send 6 messages with 6 keys
+    And every send has ended
     Then the client has opened a new layout watch of the topic since the mark
+    And every send succeeds
+    And nothing was sent to segment 0 of the topic since the mark
     And segment 0 of the topic holds 2 messages
+    And every message of the topic is stored exactly once
+
+  @id:C1-resume-on-new-layout @WIRE-4.11 @needs-control
+  Scenario: a send that is pending when the connection is lost goes by the layout of the new watch
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message with 1 key
+    And the fault
+      """
+      when:
+        command: CLOSE_PRODUCER
+        direction: to_client
+      effect: drop
+      """
+    And the next 1 SEND on the topic is held
+    When the producer starts to send 1 message with 1 key
+    And 1 frame is held
+    And layout pushes of the topic are held
+    And segment 0 of the topic is split
+    And the journal is marked
+    And all connections are lost
+    And layout pushes of the topic are released
+    Then every send succeeds
+    And nothing was sent to segment 0 of the topic since the mark
     And every message of the topic is stored exactly once
 
   @id:C1-canonical-topic @DATA-1.1 @DATA-1.3

@@ -35,6 +35,16 @@ Feature: Producer routing
       | first-of-3    | edge-1496          | 0xc000    |
       | last-of-all   | edge-18649         | 0xffff    |
 
+  @id:C2-empty-key @IMPL-2.1 @needs-control
+  Scenario: the empty key is a key, and takes no turns
+    Given a scalable topic with 4 segments
+    And a producer on the topic
+    When the producer sends one message for each key
+      |  |
+      |  |
+      |  |
+    Then segment 0 of the topic holds 3 messages
+
   @id:C2-uneven-ranges @IMPL-2.1 @needs-control
   Scenario: ranges of different widths, after a split and a merge
     Given a scalable topic with 3 segments

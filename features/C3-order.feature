@@ -18,6 +18,15 @@ Feature: Publish order
     And every message of the topic is stored exactly once
     And the messages of every key of the topic are stored in the order of their sends
 
+  @id:C3-async-one-key @API-3.2.11 @needs-control
+  Scenario: many sends of one key under way at a time
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    When the producer starts to send 100 messages with 1 key
+    Then every send succeeds
+    And every message of the topic is stored exactly once
+    And the messages of every key of the topic are stored in the order of their sends
+
   @id:C3-async-first-open @IMPL-3.3 @needs-control
   Scenario: sends that wait for their segment's producer keep their order
     Given a scalable topic with 1 segment

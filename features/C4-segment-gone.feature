@@ -59,7 +59,8 @@ Feature: Transparent segment-gone retry
       """
     When segment 0 of the topic is split
     And the journal is marked
-    And the producer sends 4 messages with 4 keys
+    Then no producer is open on segment 0 of the topic
+    When the producer sends 4 messages with 4 keys
     Then nothing was sent to segment 0 of the topic since the mark
     And every message of the topic is stored exactly once
     And segment 0 of the topic holds 2 messages

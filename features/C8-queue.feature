@@ -32,7 +32,8 @@ Feature: Queue consumer
   @id:C8-many-permits @IMPL-5.1 @needs-virtual-time
   Scenario: more messages than the consumer may hold at a time
     Given a scalable topic with 2 segments
-    And a producer on the topic
+    And a producer on the topic with
+      | batching | off |
     And a queue consumer on the topic with
       | subscription   | s |
       | receiver queue | 5 |
@@ -105,6 +106,34 @@ Feature: Queue consumer
     And the application subscribes queue consumer "later" on the topic with subscription "s"
     And queue consumer "later" receives and acknowledges 2 messages
     Then a receive from queue consumer "later" gives nothing within 500 ms
+
+  @id:C8-ack-in-batch @API-4.2.4 @needs-control
+  Scenario: acknowledging one message of a batch leaves the others outstanding
+    Given a scalable topic with 1 segment
+    And a producer on the topic with
+      | batching | 10 messages, 20 ms |
+    And a queue consumer on the topic with subscription "s"
+    When the producer starts to send 4 messages with 1 key
+    Then some entry of the topic holds several messages
+    When the queue consumer receives 4 messages
+    And the queue consumer acknowledges message number 1 of those it received
+    And the application closes the queue consumer
+    And the application subscribes queue consumer "later" on the topic with subscription "s"
+    And queue consumer "later" receives and acknowledges 3 messages
+    Then a receive from queue consumer "later" gives nothing within 500 ms
+
+  @id:C8-gone-segments @IMPL-5.8 @needs-control
+  Scenario: the subscription of a segment that left the layout is given up
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    And the producer has sent 2 messages with 2 keys
+    And the next 1 REACHED_END_OF_TOPIC to the client gets lost
+    When the queue consumer receives and acknowledges 2 messages
+    And segment 0 of the topic is split
+    Then the subscription reads segments 0, 1, 2 of the topic
+    When a layout of the topic without segment 0 is pushed
+    Then the subscription reads segments 1, 2 of the topic
 
   @id:C8-position-kept @API-4.2.6
   Scenario: a later consumer goes on with what was not acknowledged

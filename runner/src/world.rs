@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{
     ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
-    ProducerId, Received, TicketId, Value,
+    ProducerId, Received, Reply, TicketId, Value,
 };
 use crate::feature::Scenario;
 use crate::judge::{Finding, Trouble};
@@ -312,12 +312,23 @@ impl World {
             ClientError::Failed(ApiError { category, message, .. }) => {
                 self.broken(candidates, format!("{what} failed with {category}: {message}"))
             }
+            // That something does not end is seen only by waiting, so it convicts nobody of one requirement.
+            ClientError::Hangs(seconds) => {
+                let message = format!("{what} does not end: nothing came of it in {seconds} s");
+                Finding::Broken { requirement: None, message }.raise()
+            }
             ClientError::Gone(message) => Finding::Broken {
                 requirement: None,
                 message: format!("{what}: the client is gone: {message}"),
             }
             .raise(),
         }
+    }
+
+    /// Bounds an operation that has a time-out of its own in the client.
+    pub async fn within<T>(&self, operation: Reply<'_, T>) -> Result<T, ClientError> {
+        let limit = if self.virtual_time() { Duration::from_secs(300) } else { Duration::from_secs(75) };
+        tokio::time::timeout(limit, operation).await.unwrap_or(Err(ClientError::Hangs(limit.as_secs())))
     }
 
     /// Whether the scenario runs under virtual time.

@@ -47,7 +47,10 @@ pub enum ClientError {
     /// The operation failed and the SDK said how.
     #[error("{0}")]
     Failed(ApiError),
-    /// The client crashed, hung or answered nonsense.
+    /// The operation did not end within this many seconds, far beyond the client's own time-outs.
+    #[error("no end within {0} s")]
+    Hangs(u64),
+    /// The client crashed or answered nonsense.
     #[error("the client is gone: {0}")]
     Gone(String),
 }

@@ -13,7 +13,7 @@ use crate::world::{Consumer, Delivery, Started, THE, World};
 /// What a failed subscribe can break.
 const SUBSCRIBE: [&str; 5] = ["API-7.2", "API-4.2.1", "API-4.2.6", "IMPL-5.2", "DATA-1.1"];
 /// What a failed or fruitless receive can break.
-const RECEIVE: [&str; 14] = [
+const RECEIVE: [&str; 15] = [
     "IMPL-5.7",
     "IMPL-5.3",
     "API-2.8",
@@ -28,6 +28,7 @@ const RECEIVE: [&str; 14] = [
     "IMPL-5.2",
     "COMPAT-1.5",
     "API-4.3",
+    "API-4.2.4",
 ];
 /// How long a receive waits for a message that must come.
 const PATIENCE_MS: u64 = 30_000;
@@ -65,7 +66,8 @@ async fn subscribe(world: &mut World, client: &str, alias: &str, topic: &str, op
     let options = QueueOptions { topic: Some(world.topic(topic)?), ..options };
     let subscription = options.subscription.clone().unwrap_or_default();
     let object = world.client_object(client).await;
-    let subscribed = world.client().await.subscribe_queue(object, options).await;
+    let client = world.client().await;
+    let subscribed = world.within(client.subscribe_queue(object, options)).await;
     let id = world.expect(&SUBSCRIBE, subscribed, "subscribing the queue consumer");
     world.consumers.insert(alias.to_owned(), Consumer { id, topic: topic.to_owned(), subscription });
     Ok(())
@@ -80,7 +82,8 @@ async fn try_subscribe(world: &mut World, name: ConsumerName, topic: Topic, subs
         ..Default::default()
     };
     let object = world.client_object(THE).await;
-    let subscribed = world.client().await.subscribe_queue(object, options).await;
+    let client = world.client().await;
+    let subscribed = world.within(client.subscribe_queue(object, options)).await;
     world.outcome = Some(match subscribed {
         Ok(id) => {
             world.consumers.insert(name.0, Consumer { id, topic: topic.0, subscription });
@@ -195,7 +198,8 @@ async fn acknowledge_nth(world: &mut World, name: ConsumerName, number: usize) -
 async fn nack_nth(world: &mut World, name: ConsumerName, number: usize) -> Step {
     let handle = nth(world, &name.0, number)?;
     let consumer = world.consumer(&name.0)?;
-    let done = world.client().await.negative_acknowledge(consumer.id, handle).await;
+    let client = world.client().await;
+    let done = world.within(client.negative_acknowledge(consumer.id, handle)).await;
     world.expect(&["API-4.2.5", "IMPL-5.6"], done, "negative acknowledgement");
     Ok(())
 }
@@ -210,7 +214,8 @@ fn nth(world: &World, alias: &str, number: usize) -> Result<u64, Trouble> {
 async fn acknowledge(world: &mut World, alias: &str, handles: Vec<u64>) -> Step {
     let consumer = world.consumer(alias)?;
     for handle in handles {
-        let done = world.client().await.acknowledge(consumer.id, handle).await;
+        let client = world.client().await;
+        let done = world.within(client.acknowledge(consumer.id, handle)).await;
         world.expect(&["API-4.2.4", "IMPL-5.5"], done, "acknowledgement");
     }
     world.settle().await;
@@ -221,7 +226,8 @@ async fn acknowledge(world: &mut World, alias: &str, handles: Vec<u64>) -> Step 
 #[when(expr = "the application closes {consumer}")]
 async fn close(world: &mut World, name: ConsumerName) -> Step {
     let consumer = world.consumer(&name.0)?;
-    let closed = world.client().await.close_consumer(consumer.id).await;
+    let client = world.client().await;
+    let closed = world.within(client.close_consumer(consumer.id)).await;
     world.expect(&["API-4.2.6"], closed, "closing the consumer");
     Ok(())
 }

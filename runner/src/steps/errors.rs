@@ -32,6 +32,9 @@ fn fails_with(world: &mut World, category: String) -> Step {
     let requirements = category_requirements(&category);
     match outcome {
         Ok(()) => {
+            // That it failed at all is another requirement than the category.
+            let first = ["API-7.3", "WIRE-4.9", "ERR-2.11", "ERR-2.4"];
+            let requirements: Vec<&str> = first.into_iter().chain(requirements).collect();
             world.broken(&requirements, format!("the operation succeeded instead of failing with {category}"))
         }
         Err(ClientError::Failed(error)) => {
@@ -55,6 +58,10 @@ fn fails(world: &mut World) -> Step {
     match world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))? {
         Ok(()) => world.broken(&requirements, "the operation succeeded instead of failing"),
         Err(ClientError::Failed(_)) => Ok(()),
+        // Here the requirement is that the operation ends.
+        Err(ClientError::Hangs(seconds)) => {
+            world.broken(&["COMPAT-3.3"], format!("the operation is left hanging: nothing in {seconds} s"))
+        }
         Err(other) => world.surprise(&requirements, other, "the operation"),
     }
 }

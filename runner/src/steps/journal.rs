@@ -276,6 +276,34 @@ async fn at_owner(world: &mut World, topic: Topic) -> Step {
     if judged == 0 { Err(Trouble::new("the client attached to no segment")) } else { Ok(()) }
 }
 
+/// Of every segment the newest attachment is at the broker that the newest layout names.
+#[then(expr = "the segments of {topic} are attached to at their newest brokers")]
+async fn at_newest(world: &mut World, topic: Topic) -> Step {
+    world.settle().await;
+    let broker = world.broker().await;
+    let urls = broker.cluster.as_ref().map(sim_broker::SimCluster::broker_urls).unwrap_or_default();
+    let watches = watches_of(world, &topic.0)?;
+    let newest = watches.iter().flat_map(|w| &w.layouts).max_by_key(|(n, _)| *n);
+    let (_, dag) = newest.ok_or_else(|| Trouble::new("no layout was pushed"))?;
+    let producers = producers_of(world, &topic.0)?.into_iter().map(|p| (p.n, p.topic, p.broker));
+    let subscriptions =
+        subscriptions_of(world, &topic.0)?.into_iter().map(|s| (s.n, s.command.topic, s.broker));
+    let attached: Vec<_> = producers.chain(subscriptions).collect();
+    for named in &dag.segment_brokers {
+        let last =
+            attached.iter().filter(|(_, t, _)| segment_of(t) == Some(named.segment_id)).max_by_key(|a| a.0);
+        let Some((_, _, Some(at))) = last else { continue };
+        let url = urls.get(at.0 as usize).cloned().unwrap_or_default();
+        world.judge(&["IMPL-1.6"], url == named.broker_url, || {
+            format!(
+                "segment {} moved to {}, and the client stayed at {url}",
+                named.segment_id, named.broker_url
+            )
+        });
+    }
+    Ok(())
+}
+
 /// Every topic that the client attached to is the name of a segment of the layout.
 #[then(expr = "the client attached to segments of {topic} by their names")]
 async fn by_name(world: &mut World, topic: Topic) -> Step {

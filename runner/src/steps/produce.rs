@@ -12,14 +12,16 @@ use crate::world::{Producer, Sent, Started, THE, World};
 
 /// What a failed create can break; also what a failed send can, with the reasons that a scenario gives for it.
 const CREATE: [&str; 4] = ["API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10"];
-const SEND: [&str; 16] = [
+const SEND: [&str; 19] = [
     "IMPL-4.1",
     "API-2.8",
     "API-2.7",
     "API-2.10",
+    "IMPL-1.5",
     "IMPL-1.7",
     "IMPL-1.6",
-    "IMPL-1.5",
+    "IMPL-1.4",
+    "WIRE-4.10",
     "KS-5.2",
     "COMPAT-3.7",
     "API-3.3.3",
@@ -29,6 +31,7 @@ const SEND: [&str; 16] = [
     "WIRE-3.2",
     "API-3.1.14",
     "API-3.1.10",
+    "IMPL-4.5",
 ];
 
 /// A producer with the SDK's defaults.
@@ -58,7 +61,8 @@ async fn create(world: &mut World, client: &str, alias: &str, topic: &str, optio
     let object = world.client_object(client).await;
     let options = ProducerOptions { topic: Some(full), ..options };
     let name = options.name.clone();
-    let created = world.client().await.create_producer(object, options).await;
+    let client = world.client().await;
+    let created = world.within(client.create_producer(object, options)).await;
     let id = world.expect(&CREATE, created, "creating the producer");
     world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name });
     Ok(())
@@ -103,7 +107,8 @@ async fn try_create(world: &mut World, alias: &str, topic: &str, options: Produc
     let options = ProducerOptions { topic: Some(world.topic(topic)?), ..options };
     let object = world.client_object(THE).await;
     let name = options.name.clone();
-    let created = world.client().await.create_producer(object, options).await;
+    let client = world.client().await;
+    let created = world.within(client.create_producer(object, options)).await;
     world.outcome = Some(match created {
         Ok(id) => {
             world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name });
@@ -229,7 +234,8 @@ async fn send(world: &mut World, alias: &str, key: Option<String>) -> Step {
 
 async fn deliver(world: &mut World, alias: &str, message: Outgoing) -> Step {
     let producer = world.producer(alias)?;
-    let outcome = world.client().await.send(producer.id, message.clone()).await;
+    let client = world.client().await;
+    let outcome = world.within(client.send(producer.id, message.clone())).await;
     let id = world.expect(&SEND, outcome, "a send");
     world.sent.push(Sent {
         producer: alias.to_owned(),
@@ -256,7 +262,8 @@ async fn try_send_keyed(world: &mut World, name: ProducerName, key: String) -> S
 async fn try_deliver(world: &mut World, alias: &str, key: Option<String>) -> Step {
     let producer = world.producer(alias)?;
     let message = world.next_message(key);
-    let outcome = world.client().await.send(producer.id, message.clone()).await;
+    let client = world.client().await;
+    let outcome = world.within(client.send(producer.id, message.clone())).await;
     world.outcome = Some(outcome.clone().map(|_| ()));
     world.sent.push(Sent {
         producer: alias.to_owned(),
@@ -320,7 +327,8 @@ async fn start(world: &mut World, alias: &str, keys: Vec<Option<String>>) -> Ste
     let first = world.sent.len();
     let messages: Vec<Outgoing> =
         keys.into_iter().enumerate().map(|(i, key)| world.message(first + i, key)).collect();
-    let started = world.client().await.send_async(producer.id, messages.clone()).await;
+    let client = world.client().await;
+    let started = world.within(client.send_async(producer.id, messages.clone())).await;
     let tickets = world.expect(&SEND, started, "starting the sends");
     if tickets.len() != messages.len() {
         return Err(Trouble::new("the client under test gave another number of tickets than of sends"));
@@ -424,7 +432,8 @@ async fn names_topic(world: &mut World, name: ProducerName, topic: Topic) -> Ste
 #[when(expr = "the application flushes {producer}")]
 async fn flush(world: &mut World, name: ProducerName) -> Step {
     let producer = world.producer(&name.0)?;
-    let flushed = world.client().await.flush(producer.id).await;
+    let client = world.client().await;
+    let flushed = world.within(client.flush(producer.id)).await;
     world.expect(&["API-3.3.1"], flushed, "flush");
     Ok(())
 }
@@ -444,7 +453,8 @@ async fn start_flush(world: &mut World, name: ProducerName) -> Step {
 #[when(expr = "the application closes {producer}")]
 async fn close(world: &mut World, name: ProducerName) -> Step {
     let producer = world.producer(&name.0)?;
-    let closed = world.client().await.close_producer(producer.id).await;
+    let client = world.client().await;
+    let closed = world.within(client.close_producer(producer.id)).await;
     world.expect(&["API-3.3.5", "API-3.3.4", "API-3.3.3"], closed, "closing the producer");
     Ok(())
 }
@@ -467,7 +477,8 @@ async fn start_close(world: &mut World, name: ProducerName) -> Step {
 #[when(expr = "the application closes {client}")]
 async fn close_client(world: &mut World, name: ClientName) -> Step {
     let object = world.client_object(&name.0).await;
-    let closed = world.client().await.close(object).await;
+    let client = world.client().await;
+    let closed = world.within(client.close(object)).await;
     world.expect(&["API-2.3"], closed, "closing the client");
     Ok(())
 }

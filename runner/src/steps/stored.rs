@@ -192,7 +192,8 @@ async fn round_robin(world: &mut World, segments: usize) -> Step {
 async fn holds(world: &mut World, segment: u64, topic: Topic, count: usize) -> Step {
     let messages = all(world, &topic.0).await?;
     let held = messages.iter().filter(|m| m.segment == Some(segment)).count();
-    let requirements = ["IMPL-4.3", "IMPL-4.5", "WIRE-2.3", "WIRE-5.9", "IMPL-2.2", "IMPL-1.4", "WIRE-4.11"];
+    let requirements =
+        ["IMPL-4.3", "IMPL-4.5", "WIRE-2.3", "WIRE-5.9", "IMPL-2.2", "IMPL-1.4", "WIRE-4.11", "IMPL-2.1"];
     world.judge(&requirements, held == count, || {
         format!("segment {segment} holds {held} messages instead of {count}")
     });

@@ -97,6 +97,18 @@ async fn change(world: &mut World, topic: &str, call: &str) -> Step {
     Ok(())
 }
 
+/// The controller prunes the sealed segments that every subscription has read, now instead of at its next look.
+#[when(expr = "the drained segments of {topic} are pruned")]
+async fn prune(world: &mut World, topic: Topic) -> Step {
+    world.settle().await;
+    let name = world.topic(&topic.0)?;
+    if world.broker().await.control()?.prune(&name)? == 0 {
+        return Err(Trouble::new("no segment is drained, so none was pruned"));
+    }
+    world.settle().await;
+    Ok(())
+}
+
 /// The admin REST shows this many active segments: the change that the scenario is about did happen.
 #[then(expr = "{topic} has {int} active segment(s)")]
 async fn active_segments(world: &mut World, topic: Topic, count: usize) -> Step {
