@@ -180,6 +180,17 @@ Feature: Resolution and layout tracking
     And nothing was sent to segment 0 of the topic since the mark
     And every message of the topic is stored exactly once
 
+  @id:C1-canonical-name-used @WIRE-4.5 @needs-control
+  Scenario: the canonical name of the answer is used from then on
+    Given a scalable topic with 1 segment
+    And the topic is called by its persistent name
+    And a producer on the topic
+    And the producer has sent 1 message with 1 key
+    When the journal is marked
+    And all connections are lost
+    And the producer sends a message with key "key-0"
+    Then the client has opened a new layout watch under the canonical name since the mark
+
   @id:C1-canonical-topic @DATA-1.1 @DATA-1.3
   Scenario: canonical names are accepted and reported
     Given a scalable topic with 1 segment

@@ -22,7 +22,7 @@ use crate::target::{Broker, Setup, layout};
 use crate::wire::Wire;
 
 /// How long a client outside of virtual time gets to react to something that it does not answer.
-pub const GRACE: Duration = Duration::from_millis(500);
+pub const GRACE: Duration = Duration::from_millis(200);
 
 /// Name of the one topic, client, producer or consumer of a scenario that has no second one.
 pub const THE: &str = "the";

@@ -37,6 +37,13 @@ async fn segment_broker_dies(world: &mut World, segment: u64, topic: Topic) -> S
     Ok(())
 }
 
+/// A broker dies.
+#[when(expr = "broker {int} dies")]
+async fn broker_dies(world: &mut World, broker: u32) -> Step {
+    world.broker().await.control()?.kill_broker(BrokerId(broker))?;
+    Ok(())
+}
+
 /// A dead broker comes back.
 #[when(expr = "broker {int} comes back")]
 async fn broker_comes_back(world: &mut World, broker: u32) -> Step {

@@ -76,22 +76,36 @@ async fn subscribe(world: &mut World, client: &str, alias: &str, topic: &str, op
 /// Subscribing in the hope of a failure, which a later step judges.
 #[when(expr = "the application tries to subscribe {consumer} on {topic} with subscription {string}")]
 async fn try_subscribe(world: &mut World, name: ConsumerName, topic: Topic, subscription: String) -> Step {
-    let options = QueueOptions {
-        topic: Some(world.topic(&topic.0)?),
-        subscription: Some(subscription.clone()),
-        ..Default::default()
-    };
+    let options = QueueOptions { subscription: Some(subscription), ..Default::default() };
+    try_to_subscribe(world, name.0, topic.0, options).await
+}
+
+async fn try_to_subscribe(world: &mut World, alias: String, topic: String, options: QueueOptions) -> Step {
+    let options = QueueOptions { topic: Some(world.topic(&topic)?), ..options };
+    let subscription = options.subscription.clone().unwrap_or_default();
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let subscribed = world.within(client.subscribe_queue(object, options)).await;
     world.outcome = Some(match subscribed {
         Ok(id) => {
-            world.consumers.insert(name.0, Consumer { id, topic: topic.0, subscription });
+            world.consumers.insert(alias, Consumer { id, topic, subscription });
             Ok(())
         }
         Err(e) => Err(e),
     });
     Ok(())
+}
+
+/// The same with options.
+#[when(expr = "the application tries to subscribe {consumer} on {topic} with")]
+async fn try_subscribe_with(
+    world: &mut World,
+    name: ConsumerName,
+    topic: Topic,
+    step: &gherkin::Step,
+) -> Step {
+    let options = queue_options(step)?;
+    try_to_subscribe(world, name.0, topic.0, options).await
 }
 
 fn queue_options(step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
@@ -358,6 +372,40 @@ fn has(world: &mut World, step: &gherkin::Step) -> Step {
         });
     }
     Ok(())
+}
+
+/// The received messages carry this many different sequence ids.
+#[then(expr = "the received messages have {int} different sequence identifiers")]
+fn sequence_ids(world: &mut World, count: usize) -> Step {
+    let ids: BTreeSet<u64> = world.deliveries.iter().map(|d| d.message.sequence_id).collect();
+    world.judge(&["DATA-3.8"], ids.len() == count, || {
+        format!("the sequence identifiers are {ids:?}, {count} messages have {count} of them")
+    });
+    Ok(())
+}
+
+/// The name may go on after this: segment producers are called after the producer and the segment.
+#[then(expr = "the last message's producer name begins with {string}")]
+fn producer_name(world: &mut World, beginning: String) -> Step {
+    let name = last(world)?.producer_name;
+    world.judge(&["DATA-3.9"], name.as_ref().is_some_and(|n| n.starts_with(&beginning)), || {
+        format!("the producer's name is {name:?} and begins otherwise than {beginning:?}")
+    });
+    Ok(())
+}
+
+/// Publish times are there, and go up with the order of sends.
+#[then("the received messages have publish times that do not decrease")]
+fn publish_times(world: &mut World) -> Step {
+    let mut before = 1;
+    for delivery in &world.deliveries {
+        let time = delivery.message.publish_time_ms;
+        world.judge(&["DATA-3.6"], time >= before, || {
+            format!("publish time {time} ms comes after {before} ms")
+        });
+        before = time;
+    }
+    if world.deliveries.is_empty() { Err(Trouble::new("nothing was received")) } else { Ok(()) }
 }
 
 /// The last message reports the canonical name of the topic.

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use cucumber::then;
 use stc_proto::KeyHash;
 
+use super::layout::bucket_starts;
 use super::params::{Hash, Topic};
 use super::produce::await_sends;
 use crate::judge::{Step, Trouble};
 use crate::stored::{self, StoredMessage};
-use crate::world::World;
+use crate::world::{THE, World};
 
 /// The stored entries of a topic, each as its messages.
 async fn entries(world: &mut World, topic: &str) -> Result<Vec<Vec<StoredMessage>>, Trouble> {
@@ -74,6 +75,22 @@ async fn one_bucket(world: &mut World, topic: Topic) -> Step {
     Ok(())
 }
 
+/// No entry holds messages of two of the buckets that a pushed layout gave.
+#[then(
+    regex = r"^every entry of the topic holds messages of one of the buckets that start at ((?:0x[0-9a-f]{4} ?)+)$"
+)]
+async fn one_given_bucket(world: &mut World, starts: String) -> Step {
+    let starts = bucket_starts(&starts)?;
+    for entry in entries(world, THE).await? {
+        let bucket = |hash: u16| starts.iter().rposition(|start| *start <= hash);
+        let buckets: BTreeSet<Option<usize>> = bucket_hashes(&entry).into_iter().map(bucket).collect();
+        world.judge(&["KS-2.3", "KS-2.6"], buckets.len() <= 1, || {
+            format!("{} holds messages of {} buckets", place(&entry), buckets.len())
+        });
+    }
+    Ok(())
+}
+
 /// Every entry with keys is stamped with the smallest and the largest bucket hash of its messages.
 #[then(expr = "every entry of {topic} is stamped with the bucket hashes of its messages")]
 async fn stamped(world: &mut World, topic: Topic) -> Step {
@@ -103,7 +120,7 @@ async fn stamped(world: &mut World, topic: Topic) -> Step {
 /// both sides share cannot hide its own fault.
 #[then(expr = "the entry of the message is stamped {hash} to {hash}")]
 async fn stamped_with(world: &mut World, min: Hash, max: Hash) -> Step {
-    let entries = entries(world, crate::world::THE).await?;
+    let entries = entries(world, THE).await?;
     let metadata = entries.last().and_then(|e| e.first()).map(|m| m.metadata.clone()).unwrap_or_default();
     let stamps = (metadata.entry_hash_min, metadata.entry_hash_max);
     world.judge(&["KS-3.3", "KS-2.1"], stamps == (Some(min.0.into()), Some(max.0.into())), || {

@@ -27,6 +27,15 @@ async fn answered(world: &mut World, count: u32, command: String, topic: Topic, 
     arm(world, Fault { count, ..Fault::new(when, effect) }).await
 }
 
+/// The same for commands that are about no topic.
+#[given(expr = "the next {int} {word} is/are answered with {word}")]
+async fn answered_anywhere(world: &mut World, count: u32, command: String, code: String) -> Step {
+    let when = selector(world, &command, None, Side::ToBroker)?;
+    let code = code.try_into().map_err(Trouble)?;
+    let effect = FaultEffect::Error { code, message: "by a fault of the scenario".to_owned() };
+    arm(world, Fault { count, ..Fault::new(when, effect) }).await
+}
+
 /// The connection breaks when the next frame of a command arrives, and the frame is lost with it.
 #[given(expr = "the connection breaks at the next {word} on {topic}")]
 #[when(expr = "the connection breaks at the next {word} on {topic}")]

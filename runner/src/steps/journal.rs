@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cucumber::{then, when};
-use sim_broker::core::journal::Direction;
+use sim_broker::core::journal::{Direction, Event};
 use stc_proto::{Command, SegmentName};
 
 use super::params::{ConsumerName, ProducerName, Topic};
 use crate::judge::{Step, Trouble};
 use crate::stored;
 use crate::wire::{Wire, WireProducer, WireSubscription, WireWatch, segment_of};
-use crate::world::World;
+use crate::world::{THE, World};
 
 /// Remembers this moment; later steps look at what came after it.
 #[when("the journal is marked")]
@@ -184,6 +184,46 @@ async fn new_watch(world: &mut World, topic: Topic) -> Step {
     Ok(())
 }
 
+/// The client looked the topic up again after the mark, and by the name that the broker had answered.
+#[then("the client has opened a new layout watch under the canonical name since the mark")]
+async fn canonical_watch(world: &mut World) -> Step {
+    world.settle().await;
+    let (mark, full) = (marked(world)?, world.topic("full")?);
+    let names: BTreeSet<String> =
+        world.wire()?.watches().into_iter().filter(|w| w.n > mark).map(|w| w.command.topic).collect();
+    world.judge(&["WIRE-4.5"], names.iter().all(|n| *n == full), || {
+        format!("the client looked up {names:?}, and the canonical name is {full:?}")
+    });
+    if names.is_empty() { Err(Trouble::new("no layout watch was opened since the mark")) } else { Ok(()) }
+}
+
+/// Neither side closed a connection.
+#[then("no connection was closed")]
+fn no_close(world: &mut World) -> Step {
+    let wire = world.wire()?;
+    let closed = wire.records().iter().find_map(|r| match &r.event {
+        Event::TcpClose { side, reason } => Some(format!("the {side} closed a connection: {reason}")),
+        _ => None,
+    });
+    match closed {
+        Some(message) => world.broken(&["API-2.7"], message),
+        None => Ok(()),
+    }
+}
+
+/// Every PRODUCER and SUBSCRIBE names a partition of the classic topic.
+#[then(expr = "the client attached to the {int} partitions of the topic by their names")]
+fn partitions_by_name(world: &mut World, partitions: usize) -> Step {
+    let full = world.topic(THE)?;
+    let expected: BTreeSet<String> = (0..partitions).map(|i| format!("{full}-partition-{i}")).collect();
+    let wire = world.wire()?;
+    let produced: BTreeSet<String> = wire.producers().into_iter().map(|p| p.topic).collect();
+    let subscribed: BTreeSet<String> = wire.subscriptions().into_iter().map(|s| s.command.topic).collect();
+    world.judge(&["WIRE-3.2"], produced == expected, || format!("producers were opened on {produced:?}"));
+    world.judge(&["COMPAT-1.5"], subscribed == expected, || format!("{subscribed:?} were subscribed"));
+    Ok(())
+}
+
 /// The first PRODUCER or SUBSCRIBE came after a layout.
 #[then(expr = "the client attached to no segment of {topic} before it had a layout")]
 fn layout_first(world: &mut World, topic: Topic) -> Step {
@@ -225,7 +265,7 @@ async fn opened_on(world: &mut World, segments: String) -> Step {
         .map(str::parse)
         .collect::<Result<_, _>>()?;
     let opened: BTreeSet<u64> =
-        producers_of(world, crate::world::THE)?.iter().filter_map(|p| segment_of(&p.topic)).collect();
+        producers_of(world, THE)?.iter().filter_map(|p| segment_of(&p.topic)).collect();
     let requirements = ["IMPL-2.9", "WIRE-2.3", "IMPL-1.5", "IMPL-1.4", "WIRE-5.9", "IMPL-2.2"];
     world.judge(&requirements, opened == expected, || {
         format!("producers were opened on segments {opened:?} instead of {expected:?}")
@@ -379,7 +419,7 @@ async fn none_open(world: &mut World, topic: Topic) -> Step {
 async fn reads(world: &mut World, segments: String) -> Step {
     world.settle().await;
     let expected: BTreeSet<u64> = segments.split(", ").map(|t| t.trim().parse()).collect::<Result<_, _>>()?;
-    let subscriptions = subscriptions_of(world, crate::world::THE)?;
+    let subscriptions = subscriptions_of(world, THE)?;
     let open: BTreeSet<u64> = subscriptions
         .iter()
         .filter(|s| s.opened && s.ended.is_none())
@@ -508,7 +548,7 @@ async fn detached(world: &mut World, consumer: ConsumerName) -> Step {
 /// sequence id, replicate to.
 #[then("the stored entry carries")]
 async fn carries(world: &mut World, step: &cucumber::gherkin::Step) -> Step {
-    let topic = world.topic(crate::world::THE)?;
+    let topic = world.topic(THE)?;
     let stored = stored::of(&world.broker().await, &topic)?;
     let message = stored.last().ok_or_else(|| Trouble::new("nothing is stored"))?;
     let metadata = &message.metadata;

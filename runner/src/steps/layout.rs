@@ -3,9 +3,9 @@
 use cucumber::when;
 use stc_proto::pulsar::ScalableTopicDag;
 
-use super::params::Topic;
+use super::params::{Hash, Topic};
 use crate::judge::{Step, Trouble};
-use crate::world::World;
+use crate::world::{THE, World};
 
 /// The brokers keep layout pushes back until they are released.
 #[when(expr = "layout pushes of {topic} are held")]
@@ -49,6 +49,25 @@ async fn push_without(world: &mut World, topic: Topic, segment: u64) -> Step {
     dag.segment_brokers.retain(|b| b.segment_id != segment);
     dag.epoch += 1;
     push(world, &topic.0, dag).await
+}
+
+/// The topic's layout comes with other entry buckets of a segment: those that start at these hashes.
+#[when(
+    regex = r"^a layout of the topic is pushed with buckets of segment (\d+) that start at ((?:0x[0-9a-f]{4} ?)+)$"
+)]
+async fn push_buckets(world: &mut World, segment: u64, starts: String) -> Step {
+    let name = world.topic(THE)?;
+    let mut dag = world.broker().await.control()?.current_dag(&name)?;
+    let listed = dag.segments.iter_mut().find(|s| s.segment_id == segment);
+    let listed = listed.ok_or_else(|| Trouble(format!("the layout has no segment {segment}")))?;
+    // On the wire the first bucket's start is left out: it is always 0.
+    listed.entry_bucket_splits = bucket_starts(&starts)?.into_iter().skip(1).map(u32::from).collect();
+    push(world, THE, dag).await
+}
+
+/// The hashes of a list such as `0x0000 0x1000`.
+pub(crate) fn bucket_starts(text: &str) -> Result<Vec<u16>, Trouble> {
+    text.split_whitespace().map(|t| Ok(t.parse::<Hash>()?.0)).collect()
 }
 
 /// The newest layout comes once more, unchanged.

@@ -6,7 +6,9 @@ use cucumber::{gherkin, given, then, when};
 use futures_util::FutureExt as _;
 
 use super::params::{ClientName, ProducerName, Topic, column, cycled_keys, number, options};
-use crate::client::{AccessMode, Batching, Compression, Outgoing, ProducerOptions, SchemaKind, Value};
+use crate::client::{
+    AccessMode, Batching, ClientOptions, Compression, Outgoing, ProducerOptions, SchemaKind, Value,
+};
 use crate::judge::{Step, Trouble};
 use crate::world::{Producer, Sent, Started, THE, World};
 
@@ -116,6 +118,26 @@ async fn try_create(world: &mut World, alias: &str, topic: &str, options: Produc
         }
         Err(e) => Err(e),
     });
+    Ok(())
+}
+
+/// A producer whose topic was forgotten.
+#[when("the application tries to create a producer without a topic")]
+async fn try_without_topic(world: &mut World) -> Step {
+    let object = world.client_object(THE).await;
+    let client = world.client().await;
+    let created = world.within(client.create_producer(object, ProducerOptions::default())).await;
+    world.outcome = Some(created.map(|_| ()));
+    Ok(())
+}
+
+/// A client object with a service URL of its own.
+#[when(expr = "the application tries to build a client for the service URL {string}")]
+async fn try_service_url(world: &mut World, service_url: String) -> Step {
+    let client = world.client().await;
+    let options = ClientOptions { service_url, operation_timeout_ms: None };
+    let opened = world.within(client.open(options)).await;
+    world.outcome = Some(opened.map(|_| ()));
     Ok(())
 }
 
@@ -372,6 +394,18 @@ async fn every_send_succeeds(world: &mut World) -> Step {
         }
     }
     if world.sent.is_empty() { Err(Trouble::new("nothing was sent")) } else { Ok(()) }
+}
+
+/// The newest sends succeeded, whatever became of those before.
+#[then(expr = "the last {int} sends succeeded")]
+async fn last_succeeded(world: &mut World, count: usize) -> Step {
+    await_sends(world).await;
+    for sent in world.sent.iter().rev().take(count) {
+        if let Some(Err(error)) = &sent.outcome {
+            world.surprise(&SEND, error.clone(), "a send");
+        }
+    }
+    Ok(())
 }
 
 /// No send that the application started has ended yet.

@@ -213,3 +213,15 @@ async fn nothing(world: &mut World, topic: Topic) -> Step {
     });
     Ok(())
 }
+
+/// What was sent to a short name is in `persistent://public/default/` and that name.
+#[then("the messages are stored in the persistent topic of that name")]
+async fn in_persistent(world: &mut World) -> Step {
+    await_sends(world).await;
+    let full = world.topic("full")?;
+    let stored = stored::of(&world.broker().await, &full)?.len();
+    world.judge(&["COMPAT-1.3"], stored == world.sent.len(), || {
+        format!("{stored} of {} messages are in {full}", world.sent.len())
+    });
+    Ok(())
+}

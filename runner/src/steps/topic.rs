@@ -3,6 +3,8 @@
 use axum::http::Method;
 use cucumber::{given, then, when};
 use serde_json::json;
+use stc_proto::TopicName;
+use stc_proto::name::Domain;
 
 use super::params::Topic;
 use crate::judge::{Step, Trouble};
@@ -41,6 +43,24 @@ async fn partitioned(world: &mut World, partitions: u32) -> Step {
 async fn unpartitioned(world: &mut World) -> Step {
     let path = classic(world);
     world.admin(Method::PUT, &path, None).await?;
+    Ok(())
+}
+
+/// From here on the application writes the topic without its tenant, namespace and domain.
+#[given("the topic is called by its short name")]
+fn short_name(world: &mut World) -> Step {
+    let name = TopicName::parse(&world.topic(THE)?)?;
+    world.topics.insert("full".to_owned(), name.to_string());
+    world.topics.insert(THE.to_owned(), name.local().to_owned());
+    Ok(())
+}
+
+/// From here on the application writes `persistent://` for the topic's domain.
+#[given("the topic is called by its persistent name")]
+fn persistent_name(world: &mut World) -> Step {
+    let name = TopicName::parse(&world.topic(THE)?)?;
+    world.topics.insert("full".to_owned(), name.to_string());
+    world.topics.insert(THE.to_owned(), name.with_domain(Domain::Persistent).to_string());
     Ok(())
 }
 
