@@ -341,7 +341,7 @@ fn has(world: &mut World, step: &gherkin::Step) -> Step {
     let message = last(world)?;
     for (name, expected) in options(step)? {
         let (requirements, seen): (&[&str], String) = match name.as_str() {
-            "value" => (&["DATA-3.1", "API-3.2.1"], text_of(&message.value)),
+            "value" => (&["API-3.2.1", "DATA-3.1"], text_of(&message.value)),
             "payload" => (&["DATA-3.2", "API-3.2.1"], stc_proto::fields::hex(&message.payload)),
             "key" => (&["DATA-3.4", "API-3.2.2"], message.key.clone().unwrap_or_else(|| "absent".to_owned())),
             "properties" => (&["DATA-3.5", "API-3.2.3"], message.properties.len().to_string()),

@@ -46,6 +46,10 @@ fn fails_with(world: &mut World, category: String) -> Step {
             });
             Ok(())
         }
+        // Here the requirement is that the operation ends, and when.
+        Err(ClientError::Hangs(seconds)) if category == "Timeout" => {
+            world.broken(&["ERR-2.4"], format!("the operation does not time out: nothing in {seconds} s"))
+        }
         Err(other) => world.surprise(&requirements, other, "the operation"),
     }
 }
