@@ -36,7 +36,7 @@ pub struct ConformanceArgs {
     /// List the scenarios instead of running them
     #[arg(long)]
     pub list: bool,
-    /// How many scenarios run at a time; the results do not depend on it [default: one for each core]
+    /// How many scenarios run at a time; the results do not depend on it [default: one for each core, more over TCP]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// Seed of all randomness [default: another one each time; the report names it]
@@ -164,6 +164,8 @@ fn config(args: &ConformanceArgs, program: &str) -> Result<RunConfig, String> {
     Profile::built_in(&args.profile).map_err(|e| format!("--profile: {e}"))?;
     let deviant = args.deviant()?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
+    // Over TCP a scenario waits most of the time, in memory it never does; a broker elsewhere is not to be stressed.
+    let jobs = if target == TargetConfig::Tcp { 8 * default_jobs() } else { default_jobs() };
     let replay = replay(args, program, &target, seed);
     Ok(RunConfig {
         environment: Arc::new(Environment {
@@ -172,7 +174,7 @@ fn config(args: &ConformanceArgs, program: &str) -> Result<RunConfig, String> {
             client: Arc::new(ReferenceFactory { deviant }),
         }),
         seed,
-        jobs: args.jobs.map_or_else(default_jobs, usize::from),
+        jobs: args.jobs.map_or(jobs, usize::from),
         trace: match args.trace {
             TraceArg::All => Trace::All,
             TraceArg::Failed => Trace::Failed,

@@ -54,12 +54,12 @@ const FAR_REACHING: [(&str, &[&str], &str); 4] = [
     ),
     (
         "decimal-descriptor",
-        &["C1-producer-watches", "C12-producer-not-found", "C15-producer"],
+        &["C12-producer-not-found", "C15-producer"],
         "no segment is attached to, so only what needs none passes",
     ),
     (
         "ignore-segment-broker",
-        &["C1-producer-watches", "C12-producer-not-found", "C15-producer"],
+        &["C12-producer-not-found", "C15-producer"],
         "a segment on another broker is not attached to, so only what needs none passes",
     ),
 ];
