@@ -174,6 +174,7 @@ Feature: Resolution and layout tracking
     And layout pushes of the topic are held
     And segment 0 of the topic is split
     And the journal is marked
+    And the next 1 SCALABLE_TOPIC_UPDATE to the client comes 5000 ms late
     And all connections are lost
     And layout pushes of the topic are released
     Then every send succeeds
