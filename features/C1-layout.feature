@@ -177,8 +177,9 @@ Feature: Resolution and layout tracking
     And the next 1 SCALABLE_TOPIC_UPDATE to the client comes 5000 ms late
     And all connections are lost
     And layout pushes of the topic are released
-    Then every send succeeds
-    And nothing was sent to segment 0 of the topic since the mark
+    And every send has ended
+    Then nothing was sent to segment 0 of the topic since the mark
+    And every send succeeds
     And every message of the topic is stored exactly once
 
   @id:C1-canonical-name-used @WIRE-4.5 @needs-control
