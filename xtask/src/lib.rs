@@ -1,12 +1,16 @@
 //! What `cargo xtask …` does, as a library: other crates' tests may start the real broker through it.
 //!
 //! - [`adapters`]: real clients, built and ready to run
+//! - [`conformance`]: judging a client by the scenarios
+//! - [`deviants`]: testing the scenarios by broken clients
 //! - [`exit`]: the exit codes and how an error chooses one
 //! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
 //! - [`real_broker`]: the released Pulsar standalone as a background process
 //! - [`test`]: every check of the project
 
 pub mod adapters;
+pub mod conformance;
+pub mod deviants;
 pub mod exit;
 pub mod java;
 pub mod real_broker;

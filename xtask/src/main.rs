@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{adapters, exit, real_broker, test};
+use stc_runner::{cli::ConformanceArgs, deviants::DeviantsArgs};
+use xtask::{adapters, conformance, deviants, exit, real_broker, test};
 
 /// Development tasks of the conformance suite.
 #[derive(Parser)]
@@ -15,6 +16,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Run the scenarios against a client and judge it
+    Conformance(Box<ConformanceArgs>),
+    /// Show that clients which are broken on purpose are caught
+    Deviants(DeviantsArgs),
     /// Start, stop or look at the released Pulsar standalone broker
     RealBroker(real_broker::cli::RealBroker),
     /// Run a real client against a broker, building it first when needed
@@ -26,6 +31,8 @@ enum Task {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.task {
+        Task::Conformance(args) => Ok(conformance::run(&args)),
+        Task::Deviants(args) => Ok(deviants::run(&args)),
         Task::RealBroker(command) => real_broker::cli::run(command),
         Task::Adapter(command) => adapters::run(&command),
         Task::Test(command) => test::run(&command),

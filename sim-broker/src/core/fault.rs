@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stc_proto::{Command, Frame, SegmentName, TopicName, name::Domain, pulsar::ServerError};
 use thiserror::Error;
@@ -15,7 +16,7 @@ use super::{
 };
 
 /// A fault to arm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Which frames it strikes.
@@ -78,7 +79,7 @@ pub(crate) const ANSWERED: [&str; 29] = [
 ];
 
 /// Which frames a fault strikes: those that match every part that is given.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Selector {
     /// The command's name, such as `SEND`.
@@ -117,7 +118,7 @@ impl Selector {
 }
 
 /// Which way a frame goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// From a client to a broker.
@@ -127,7 +128,7 @@ pub enum Side {
 }
 
 /// What a fault does to a frame.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FaultEffect {
     /// It never arrives.
@@ -156,8 +157,9 @@ pub enum FaultEffect {
 }
 
 /// A `ServerError` by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct ErrorCode(pub ServerError);
 
 impl TryFrom<String> for ErrorCode {
@@ -175,7 +177,7 @@ impl From<ErrorCode> for String {
 
 /// When a fault strikes a frame that goes to the broker. A frame that goes to the client comes after the state change
 /// in any case; `after` then means that it is sent before the connection closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
     /// Before the broker acts: it does not, or acts later.
@@ -203,7 +205,7 @@ pub enum FaultError {
 }
 
 /// An armed fault and what it did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultStatus {
     /// Its id.
     pub id: u64,

@@ -26,7 +26,8 @@ use tokio::{
 pub use self::tcp::TcpOptions;
 use self::{clock::Clock, link::Link};
 use crate::{
-    control::Control,
+    admin,
+    control::{self, Control},
     core::{BrokerId, Cluster, ClusterConfig, ConnId, Millis, Output},
 };
 
@@ -147,6 +148,16 @@ impl SimCluster {
         Control::new(self.clone())
     }
 
+    /// The admin REST of one broker.
+    pub fn admin_router(&self, broker: BrokerId) -> axum::Router {
+        admin::router(self.clone(), broker)
+    }
+
+    /// The control API over HTTP.
+    pub fn control_router(&self) -> axum::Router {
+        control::http::router(self.control())
+    }
+
     /// Reads from the cluster.
     pub fn read<R>(&self, look: impl FnOnce(&Cluster) -> R) -> R {
         look(&self.lock().cluster)
@@ -204,7 +215,7 @@ impl SimCluster {
     }
 
     /// Resolves once the cluster shuts down.
-    async fn stopped(&self) {
+    pub(crate) async fn stopped(&self) {
         // An error means that the sender is gone, and with it the cluster.
         let _ = self.shared.shutdown.subscribe().wait_for(|stop| *stop).await;
     }

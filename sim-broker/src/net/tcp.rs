@@ -10,10 +10,7 @@ use tokio::net::TcpListener;
 use tracing::{debug, warn};
 
 use super::{SimCluster, clock::Clock};
-use crate::{
-    admin,
-    core::{BrokerId, ClusterConfig},
-};
+use crate::core::{BrokerId, ClusterConfig};
 
 /// How long a listener waits before it tries its port again, when a broker comes back and the port is taken.
 const RETRY: Duration = Duration::from_millis(100);
@@ -58,7 +55,7 @@ impl SimCluster {
         }
         for (id, listener) in admins {
             let handle = cluster.clone();
-            let router = admin::router(cluster.clone(), id);
+            let router = cluster.admin_router(id).merge(cluster.control_router());
             cluster.spawn(async move {
                 let stopped = handle.clone();
                 let server = axum::serve(listener, router)

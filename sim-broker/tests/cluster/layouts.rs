@@ -120,7 +120,7 @@ async fn impossible_changes_are_refused_with_pulsars_status_and_change_nothing()
     let before = cluster.control().current_dag(TOPIC).unwrap();
     let status = |result: Result<(), AdminError>| result.unwrap_err().status;
     cluster.with(|c, now| {
-        assert_eq!(status(c.split_segment(&missing, 0, now)), 404);
+        assert_eq!(status(c.split_segment(&missing, 0, now)), 500);
         assert_eq!(status(c.split_segment(&name, 0, now)), 500, "sealed");
         assert_eq!(status(c.split_segment(&name, 99, now)), 500, "unknown");
         assert_eq!(status(c.merge_segments(&name, 0, 1, now)), 500, "sealed");

@@ -20,6 +20,13 @@ pub(crate) fn segment(descriptor: &str) -> String {
     format!("segment://public/default/t/{descriptor}")
 }
 
+/// Three brokers that play `spec-1.0`, with a topic.
+pub(crate) fn topic_cluster(segments: i64) -> SimCluster {
+    let cluster = cluster();
+    create(&cluster, TOPIC, segments);
+    cluster
+}
+
 /// A standalone 5.0.1, as the recordings have it, with a topic.
 pub(crate) fn standalone(segments: i64) -> SimCluster {
     let cluster = cluster_as("pulsar-5.0.1", |c| c.brokers = 1);
@@ -73,6 +80,14 @@ impl Client {
     pub(crate) async fn own(&mut self, id: u64, descriptor: &str, subscription: &str) {
         let sub_type = SubType::Exclusive as i32;
         self.attach(CommandSubscribe { sub_type, ..attachment(id, descriptor, subscription) }).await;
+    }
+
+    /// The same; a new subscription begins behind what is stored.
+    pub(crate) async fn own_from_latest(&mut self, id: u64, descriptor: &str, subscription: &str) {
+        let sub_type = SubType::Exclusive as i32;
+        let initial_position = Some(InitialPosition::Latest as i32);
+        let attachment = attachment(id, descriptor, subscription);
+        self.attach(CommandSubscribe { sub_type, initial_position, ..attachment }).await;
     }
 
     /// Attaches to a segment as one of those who share its buckets, with permits. The name decides about the buckets.

@@ -10,7 +10,7 @@ use stc_proto::{
     pulsar::{command_get_topics_of_namespace::Mode, *},
 };
 
-use super::{Cluster, Stored};
+use super::{Cluster, Namespace, Stored};
 use crate::core::{
     ids::{BrokerId, ConnId, Millis},
     topic::{Topic, TopicConfig},
@@ -27,7 +27,7 @@ impl Cluster {
     /// Makes a stored topic, owned by the broker that its name falls to.
     pub(super) fn create_stored(&mut self, name: &TopicName, _now: Millis) {
         let config = TopicConfig {
-            deduplication: self.namespaces.get(name.namespace()).is_some_and(|n| n.deduplication),
+            deduplication: self.namespaces.get(name.namespace()).is_some_and(Namespace::deduplication),
             max_message_size: self.config.profile.max_message_size.try_into().unwrap_or(usize::MAX),
             entry_buckets: self.config.profile.entry_bucket_budget > 0,
             ..TopicConfig::default()

@@ -88,7 +88,7 @@ impl Cluster {
         if self.stored.contains_key(&topic) || topic.partition_index().is_some() {
             return Ok(0);
         }
-        let policy = &namespace.auto_topic_creation;
+        let policy = namespace.auto_topic_creation();
         if !policy.allowed {
             return Err((ServerError::TopicNotFound, format!("Topic does not exist: {topic}")));
         }

@@ -5,10 +5,10 @@ use super::Cluster;
 /// A namespace and its policies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Namespace {
-    /// Which topics come into being when a client names them.
-    pub auto_topic_creation: AutoTopicCreation,
-    /// Whether messages that repeat a producer's sequence ids are dropped.
-    pub deduplication: bool,
+    /// Which topics come into being when a client names them, if the namespace has a rule of its own.
+    pub auto_topic_creation: Option<AutoTopicCreation>,
+    /// Whether messages that repeat a producer's sequence ids are dropped, if the namespace has a rule of its own.
+    pub deduplication: Option<bool>,
 }
 
 /// Which topics come into being when a client names them.
@@ -37,6 +37,18 @@ impl Default for AutoTopicCreation {
     }
 }
 
+impl Namespace {
+    /// Which topics come into being when a client names them.
+    pub fn auto_topic_creation(&self) -> AutoTopicCreation {
+        self.auto_topic_creation.clone().unwrap_or_default()
+    }
+
+    /// Whether messages that repeat a producer's sequence ids are dropped.
+    pub fn deduplication(&self) -> bool {
+        self.deduplication.unwrap_or(false)
+    }
+}
+
 impl Cluster {
     pub(super) fn create_namespace_entry(&mut self, tenant: &str, namespace: &str) {
         self.tenants.insert(tenant.to_owned());
@@ -45,6 +57,6 @@ impl Cluster {
 
     /// Whether a client may create topics in a namespace (`tenant/namespace`) by naming them.
     pub(super) fn may_auto_create(&self, namespace: &str) -> bool {
-        self.namespaces.get(namespace).is_some_and(|n| n.auto_topic_creation.allowed)
+        self.namespaces.get(namespace).is_some_and(|n| n.auto_topic_creation().allowed)
     }
 }

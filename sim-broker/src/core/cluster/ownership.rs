@@ -39,8 +39,9 @@ impl Cluster {
         self.nth_broker(u64::from(KeyHash::of(family.as_str()).0).wrapping_add(member))
     }
 
-    /// The broker that serves a topic now. `None` while its owner is dead and nobody has taken over.
-    pub(super) fn owner(&self, topic: &TopicName) -> Option<BrokerId> {
+    /// The broker that serves a topic now, or would if there were one. `None` while its owner is dead and nobody has
+    /// taken over.
+    pub fn owner(&self, topic: &TopicName) -> Option<BrokerId> {
         let owner = match topic.domain() {
             Domain::Topic => self.scalable.get(topic).and_then(|s| s.controller),
             _ => self.stored.get(topic).map(|s| s.owner),

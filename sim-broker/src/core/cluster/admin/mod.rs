@@ -5,7 +5,7 @@
 //! | `namespaces` | tenants, namespaces, their policies |
 //! | `classic` | classic and partitioned topics |
 //! | `scalable` | scalable topics: creation, layout changes, migration, statistics |
-//! | `subscriptions` | subscriptions of scalable topics |
+//! | `subscriptions` | subscriptions of scalable and of classic topics |
 
 mod classic;
 mod namespaces;
@@ -13,6 +13,12 @@ mod scalable;
 mod subscriptions;
 
 use thiserror::Error;
+
+use super::Cluster;
+use crate::core::{
+    ids::{BrokerId, Millis},
+    journal::{Direction, Event},
+};
 
 pub use self::scalable::{ScalableStats, ScalableTopic, SegmentStats};
 
@@ -30,5 +36,12 @@ impl AdminError {
     /// An error with this status and reason.
     pub fn new(status: u16, reason: impl Into<String>) -> Self {
         AdminError { status, reason: reason.into() }
+    }
+}
+
+impl Cluster {
+    /// Writes into the journal which call a broker's admin REST took and how it answered.
+    pub fn journal_admin(&mut self, broker: BrokerId, text: String, now: Millis) {
+        self.journal.append(now, Some(broker), None, Direction::Internal, Event::Admin { text });
     }
 }

@@ -31,7 +31,8 @@ impl Cluster {
 
     /// Deletes an empty tenant. 404 when there is none, 409 when it has namespaces.
     pub fn delete_tenant(&mut self, tenant: &str, now: Millis) -> Result<(), AdminError> {
-        if !self.namespaces(tenant)?.is_empty() {
+        let namespaces = self.namespaces(tenant).map_err(|_| AdminError::new(404, "Tenant doesn't exist"))?;
+        if !namespaces.is_empty() {
             return Err(AdminError::new(409, "The tenant still has active namespaces"));
         }
         self.tenants.remove(tenant);
@@ -52,7 +53,7 @@ impl Cluster {
     pub fn create_namespace(&mut self, tenant: &str, namespace: &str, now: Millis) -> Result<(), AdminError> {
         check_names(tenant, namespace)?;
         if !self.tenants.contains(tenant) {
-            return Err(AdminError::new(404, "Tenant not found"));
+            return Err(AdminError::new(404, "Tenant does not exist"));
         }
         if self.namespaces.contains_key(&format!("{tenant}/{namespace}")) {
             return Err(AdminError::new(409, "Namespace already exists"));
@@ -70,8 +71,10 @@ impl Cluster {
         force: bool,
         now: Millis,
     ) -> Result<(), AdminError> {
-        self.namespace(tenant, namespace)?;
         let name = format!("{tenant}/{namespace}");
+        if !self.namespaces.contains_key(&name) {
+            return Err(AdminError::new(404, format!("Namespace {name} does not exist.")));
+        }
         let scalable: Vec<TopicName> =
             self.scalable.keys().filter(|topic| topic.namespace() == name).cloned().collect();
         let stored: Vec<TopicName> =
@@ -99,15 +102,18 @@ impl Cluster {
         entry.ok_or_else(|| AdminError::new(404, "Namespace does not exist"))
     }
 
-    /// Switches deduplication; topics that exist follow at once. 404 when there is no such namespace.
+    /// Switches deduplication; `None` restores the default, which is off. Topics that exist follow at once. 404 when
+    /// there is no such namespace.
     pub fn set_deduplication(
         &mut self,
         tenant: &str,
         namespace: &str,
-        enabled: bool,
+        enabled: impl Into<Option<bool>>,
         now: Millis,
     ) -> Result<(), AdminError> {
+        let enabled = enabled.into();
         self.namespace_mut(tenant, namespace)?.deduplication = enabled;
+        let enabled = enabled.unwrap_or(false);
         let name = format!("{tenant}/{namespace}");
         for (topic, stored) in &mut self.stored {
             if topic.namespace() == name {
@@ -127,11 +133,10 @@ impl Cluster {
         policy: Option<AutoTopicCreation>,
         now: Millis,
     ) -> Result<(), AdminError> {
-        let policy = policy.unwrap_or_default();
-        if policy.default_partitions == 0 {
+        if policy.as_ref().is_some_and(|p| p.default_partitions == 0) {
             return Err(AdminError::new(412, "Invalid configuration for autoTopicCreationOverride"));
         }
-        let allowed = policy.allowed;
+        let allowed = policy.as_ref().is_none_or(|p| p.allowed);
         self.namespace_mut(tenant, namespace)?.auto_topic_creation = policy;
         self.note(now, format!("set auto topic creation of {tenant}/{namespace} to {allowed}"));
         Ok(())

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use stc_proto::{Layout, Segment, TopicName, layout::ChangeError, name::Domain, pulsar::KeyValue};
+use stc_proto::{
+    Layout, Segment, TopicName,
+    layout::{ChangeError, MAX_BUCKETS},
+    name::Domain,
+    pulsar::KeyValue,
+};
 
 use super::AdminError;
 use crate::core::{
-    cluster::{Cluster, scalable::LayoutChangeError},
+    cluster::{Cluster, Registered, scalable::LayoutChangeError},
     ids::{BrokerId, Millis},
     topic::{CopyRule, TopicStats},
 };
@@ -42,6 +47,8 @@ pub struct ScalableStats {
     pub segments: Vec<SegmentStats>,
     /// Subscriptions over all segments, by name: messages that are not acknowledged.
     pub backlogs: BTreeMap<String, u64>,
+    /// The consumers that are registered with its controller, by group and name.
+    pub registered: Vec<Registered>,
 }
 
 /// The statistics of a segment.
@@ -132,17 +139,16 @@ impl Cluster {
         Ok(())
     }
 
-    /// Splits a segment at the middle. 404 when there is no such topic, 500 when the segment is not active or owns a
+    /// Splits a segment at the middle. 500 when there is no such topic, or when the segment is not active or owns a
     /// single hash, 503 while the controller or the segment is not served.
     pub fn split_segment(&mut self, topic: &TopicName, segment: u64, now: Millis) -> Result<(), AdminError> {
         self.note(now, format!("split {topic} {segment}"));
         let changed = self.change_layout(topic, "split", now, |layout| layout.split(segment, now));
         self.settle(now);
-        changed.map_err(|e| refusal(topic, e, 500))
+        changed.map_err(|e| refusal(topic, e, Change::Split))
     }
 
-    /// Merges two adjacent segments. 404 when there is no such topic, 500 when they are not active or not adjacent,
-    /// 503 while the controller or one of them is not served.
+    /// Merges two adjacent segments. 500 when there is no such topic, or when they are not active or not adjacent, 503 while the controller or one of them is not served.
     pub fn merge_segments(
         &mut self,
         topic: &TopicName,
@@ -153,10 +159,17 @@ impl Cluster {
         self.note(now, format!("merge {topic} {a} {b}"));
         let changed = self.change_layout(topic, "merge", now, |layout| layout.merge(a, b, now));
         self.settle(now);
-        changed.map_err(|e| refusal(topic, e, 500))
+        if let Err(LayoutChangeError::Change(ChangeError::NotAdjacent(..))) = changed {
+            let layout = self.scalable_topic(topic)?.layout;
+            let range =
+                |id| layout.segment(id).map(|s| format!("[{:04x}, {:04x}]", s.range.start(), s.range.end()));
+            let ranges = format!("{} and {}", range(a).unwrap_or_default(), range(b).unwrap_or_default());
+            return Err(AdminError::new(500, format!("Segments are not adjacent: {ranges}")));
+        }
+        changed.map_err(|e| refusal(topic, e, Change::Merge))
     }
 
-    /// Rolls a segment over to one with another number of entry buckets. 404 when there is no such topic, 412 when
+    /// Rolls a segment over to one with another number of entry buckets. 500 when there is no such topic, 412 when
     /// the segment is not active, when it has these buckets, or when the count is missing or not in 1..=1024, 503
     /// while the controller or the segment is not served.
     pub fn rebucket_segment(
@@ -166,12 +179,12 @@ impl Cluster {
         buckets: Option<i64>,
         now: Millis,
     ) -> Result<(), AdminError> {
-        let buckets = buckets.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        let buckets = buckets.unwrap_or(0).cast_unsigned();
         self.note(now, format!("rebucket {topic} {segment} to {buckets}"));
         let changed =
             self.change_layout(topic, "rebucket", now, |layout| layout.rebucket(segment, buckets, now));
         self.settle(now);
-        changed.map_err(|e| refusal(topic, e, 412))
+        changed.map_err(|e| refusal(topic, e, Change::Rebucket))
     }
 
     /// Turns a classic topic into a scalable one of the same name: its partitions become sealed segments, and new
@@ -213,10 +226,7 @@ impl Cluster {
 
     /// The statistics of a scalable topic. 500 when there is none, as 5.0.1 answers.
     pub fn scalable_stats(&self, topic: &TopicName) -> Result<ScalableStats, AdminError> {
-        let scalable = self
-            .scalable
-            .get(topic)
-            .ok_or_else(|| AdminError::new(500, format!("Scalable topic not found: {topic}")))?;
+        let scalable = self.scalable.get(topic).ok_or_else(|| no_controller(topic))?;
         let mut backlogs: BTreeMap<String, u64> = BTreeMap::new();
         let mut segments = Vec::new();
         for segment in scalable.layout.segments() {
@@ -228,7 +238,8 @@ impl Cluster {
             segments.push(SegmentStats { segment: segment.clone(), owner: self.owner(&name), name, topic });
         }
         let controller = scalable.controller.filter(|id| self.is_up(*id));
-        Ok(ScalableStats { epoch: scalable.layout.epoch(), controller, segments, backlogs })
+        let registered = self.registered(topic);
+        Ok(ScalableStats { epoch: scalable.layout.epoch(), controller, segments, backlogs, registered })
     }
 
     /// The auto-scale policy of a topic, if one was set. 404 when there is no such topic. The simulator never scales
@@ -265,17 +276,43 @@ pub(super) fn not_found(topic: &TopicName) -> AdminError {
     AdminError::new(404, format!("Scalable topic not found: {topic}"))
 }
 
-fn refusal(topic: &TopicName, error: LayoutChangeError, status: u16) -> AdminError {
-    match error {
-        LayoutChangeError::NoTopic => not_found(topic),
-        LayoutChangeError::Unavailable => AdminError::new(503, error.to_string()),
-        LayoutChangeError::Change(change) => {
-            let reason = match change {
-                ChangeError::Unknown(id) => format!("Segment not found: {id}"),
-                ChangeError::NotActive(id) => format!("Segment is not active: {id}"),
-                other => other.to_string(),
-            };
-            AdminError::new(status, reason)
+/// What 5.0.1 answers where a topic's controller would have to act and there is no such topic.
+pub(super) fn no_controller(topic: &TopicName) -> AdminError {
+    AdminError::new(500, format!("Failed to initialize controller for {topic}"))
+}
+
+/// Which layout change was asked for; 5.0.1 words its refusals by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Split,
+    Merge,
+    Rebucket,
+}
+
+fn refusal(topic: &TopicName, error: LayoutChangeError, asked: Change) -> AdminError {
+    let change = match error {
+        LayoutChangeError::NoTopic => return no_controller(topic),
+        LayoutChangeError::Unavailable => return AdminError::new(503, error.to_string()),
+        LayoutChangeError::Change(change) => change,
+    };
+    let reason = match (change, asked) {
+        (ChangeError::Unknown(_), Change::Merge) => "Segment not found".to_owned(),
+        (ChangeError::Unknown(id), _) => format!("Segment not found: {}", signed(id)),
+        (ChangeError::NotActive(_), Change::Merge) => "Both segments must be active".to_owned(),
+        (ChangeError::NotActive(id), Change::Split) => format!("Cannot split non-active segment: {id}"),
+        (ChangeError::NotActive(id), Change::Rebucket) => format!("Cannot rebucket non-active segment: {id}"),
+        (ChangeError::SameBuckets(id), _) => {
+            format!("Segment {id} already has the requested entry-bucket splits")
         }
-    }
+        (ChangeError::BucketCount(count), _) => {
+            format!("bucketCount must be in [1, {MAX_BUCKETS}]: {}", signed(count))
+        }
+        (other, _) => other.to_string(),
+    };
+    AdminError::new(if asked == Change::Rebucket { 412 } else { 500 }, reason)
+}
+
+/// An unsigned number as Java's signed type shows it.
+fn signed(value: u64) -> i64 {
+    value.cast_signed()
 }

@@ -1,13 +1,14 @@
-//! Admin calls on the subscriptions of scalable topics. Names are in the `topic://` domain.
+//! Admin calls on subscriptions: of scalable topics (names in the `topic://` domain), of classic and partitioned ones
+//! (`persistent://`).
 
 use stc_proto::TopicName;
 
-use super::{AdminError, scalable::not_found};
+use super::{AdminError, scalable::no_controller};
 use crate::core::{cluster::Cluster, effects::Effects, ids::Millis, topic::Start, topic::Topic};
 
 impl Cluster {
-    /// Makes a subscription on every segment, at the first message. 404 when there is no such topic, 409 when the
-    /// subscription exists.
+    /// Makes a subscription on every segment, at the first message; one that exists stays as it is. 500 when there
+    /// is no such topic.
     pub fn create_scalable_subscription(
         &mut self,
         topic: &TopicName,
@@ -15,9 +16,6 @@ impl Cluster {
         now: Millis,
     ) -> Result<(), AdminError> {
         self.existing_topic(topic)?;
-        if self.subscription_names(topic).contains(subscription) {
-            return Err(AdminError::new(409, "Subscription already exists for topic"));
-        }
         self.note(now, format!("create subscription {subscription} on {topic}"));
         self.on_segments(topic, now, |t, _| {
             t.create_subscription(subscription, Start::Earliest);
@@ -25,7 +23,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes a subscription; one that does not exist is deleted already. 404 when there is no such topic.
+    /// Deletes a subscription; one that does not exist is deleted already. 500 when there is no such topic.
     pub fn delete_scalable_subscription(
         &mut self,
         topic: &TopicName,
@@ -40,7 +38,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves a subscription to the first message published at or after a time, on every segment. 404 when there is no
+    /// Moves a subscription to the first message published at or after a time, on every segment. 500 when there is no
     /// such topic; a subscription that does not exist stays where it is.
     pub fn seek_scalable_subscription(
         &mut self,
@@ -59,7 +57,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Acknowledges everything that is stored, on every segment. 404 when there is no such topic.
+    /// Acknowledges everything that is stored, on every segment. 500 when there is no such topic.
     pub fn skip_all_scalable_subscription(
         &mut self,
         topic: &TopicName,
@@ -74,8 +72,95 @@ impl Cluster {
         Ok(())
     }
 
+    /// The subscriptions of a classic or partitioned topic, sorted. 404 when there is no such topic.
+    pub fn subscriptions(&self, topic: &TopicName) -> Result<Vec<String>, AdminError> {
+        self.partitions(topic)?;
+        Ok(self.subscription_names(topic).into_iter().collect())
+    }
+
+    /// Makes a subscription on a classic topic or on every partition. A topic that does not exist comes into being
+    /// where the namespace's policy says so, else 404; 409 when the subscription exists.
+    pub fn create_subscription(
+        &mut self,
+        topic: &TopicName,
+        subscription: &str,
+        start: Start,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        self.namespace(topic.tenant(), topic.namespace_local())
+            .map_err(|_| AdminError::new(404, "Namespace not found"))?;
+        if let Err(missing) = self.partitions(topic) {
+            if !self.may_auto_create(topic.namespace()) {
+                return Err(missing);
+            }
+            self.create_topic(topic, now)?;
+        }
+        if self.subscription_names(topic).contains(subscription) {
+            return Err(AdminError::new(409, "Subscription already exists for topic"));
+        }
+        self.note(now, format!("create subscription {subscription} on {topic}"));
+        self.on_segments(topic, now, |t, _| {
+            t.create_subscription(subscription, start);
+        });
+        Ok(())
+    }
+
+    /// Deletes a subscription of a classic or partitioned topic. 404 when there is none.
+    pub fn delete_subscription(
+        &mut self,
+        topic: &TopicName,
+        subscription: &str,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        self.existing_subscription(topic, subscription)?;
+        self.note(now, format!("delete subscription {subscription} on {topic}"));
+        self.on_segments(topic, now, |t, effects| {
+            t.delete_subscription(subscription, effects);
+        });
+        Ok(())
+    }
+
+    /// Moves a subscription of a classic or partitioned topic to the first message published at or after a time. 404
+    /// when there is none.
+    pub fn seek_subscription(
+        &mut self,
+        topic: &TopicName,
+        subscription: &str,
+        time: Millis,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        self.existing_subscription(topic, subscription)?;
+        self.note(now, format!("seek subscription {subscription} on {topic} to {time}"));
+        self.on_segments(topic, now, |t, effects| {
+            t.reset_subscription(subscription, time, effects);
+        });
+        Ok(())
+    }
+
+    /// Acknowledges everything that a classic or partitioned topic stores. 404 when there is no such subscription.
+    pub fn skip_all_subscription(
+        &mut self,
+        topic: &TopicName,
+        subscription: &str,
+        now: Millis,
+    ) -> Result<(), AdminError> {
+        self.existing_subscription(topic, subscription)?;
+        self.note(now, format!("skip all of subscription {subscription} on {topic}"));
+        self.on_segments(topic, now, |t, effects| {
+            t.skip_all(subscription, now, effects);
+        });
+        Ok(())
+    }
+
+    fn existing_subscription(&self, topic: &TopicName, subscription: &str) -> Result<(), AdminError> {
+        if self.subscriptions(topic)?.iter().any(|name| name == subscription) {
+            return Ok(());
+        }
+        Err(AdminError::new(404, format!("Subscription {subscription} not found for topic {topic}")))
+    }
+
     fn existing_topic(&self, topic: &TopicName) -> Result<(), AdminError> {
-        if self.scalable.contains_key(topic) { Ok(()) } else { Err(not_found(topic)) }
+        if self.scalable.contains_key(topic) { Ok(()) } else { Err(no_controller(topic)) }
     }
 
     fn on_segments(&mut self, topic: &TopicName, now: Millis, act: impl Fn(&mut Topic, &mut Effects)) {

@@ -1,0 +1,121 @@
+@C14
+Feature: Resource lifetime
+  A producer or consumer that was made once stays usable until the application closes it; closing is graceful and may be
+  repeated.
+
+  @id:C14-close-completes-sends @API-3.3.3 @needs-control
+  Scenario: closing a producer completes the sends that are pending
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message with 1 key
+    And the next 1 SEND on the topic is held
+    When the producer starts to send 1 message with 1 key
+    And 1 frame is held
+    And the application starts to close the producer
+    Then the close that was started is still waiting
+    When the held frames are released
+    Then every send succeeds
+    And every message of the topic is stored exactly once
+
+  @id:C14-client-close-completes-sends @API-2.3 @needs-control
+  Scenario: closing the client completes the sends that are pending
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message with 1 key
+    And the next 1 SEND on the topic is held
+    When the producer starts to send 1 message with 1 key
+    And 1 frame is held
+    And the application starts to close the client
+    Then the close that was started is still waiting
+    When the held frames are released
+    Then every send succeeds
+    And every message of the topic is stored exactly once
+
+  @id:C14-close-releases @API-3.3.4 @needs-journal
+  Scenario: closing a producer closes its segment producers and its watch
+    Given a scalable topic with 3 segments
+    And a producer on the topic
+    When the producer sends 6 messages without keys
+    And the application closes the producer
+    Then no producer of the topic is open any more
+    And the client has closed every layout watch of the topic
+
+  @id:C14-close-twice @API-3.3.5
+  Scenario: closing a producer again succeeds
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message
+    When the application closes the producer
+    And the application closes the producer
+    Then every send succeeds
+
+  @id:C14-closed-client-refuses @API-2.5
+  Scenario: a closed client refuses to make producers
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    When the application closes the client
+    And the application tries to create producer "late" on the topic
+    Then it fails with the category AlreadyClosed
+
+  @id:C14-closed-producer-refuses @ERR-2.5 @C13
+  Scenario: a closed producer refuses to send
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message
+    When the application closes the producer
+    And the producer tries to send a message
+    Then it fails with the category AlreadyClosed
+
+  @id:C14-lost-connection @API-2.7 @API-2.6 @needs-control
+  Scenario: the same producer and consumer go on after lost connections
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    And the producer has sent 4 messages with 4 keys
+    When the queue consumer receives and acknowledges 4 messages
+    And all connections are lost
+    And the producer sends 4 messages with 4 keys
+    And the queue consumer receives and acknowledges 4 messages
+    Then every message was received exactly once
+
+  @id:C14-loss-with-pending-sends @API-2.7 @needs-control
+  Scenario: sends that are pending when the connection is lost are published
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message with 1 key
+    And the connection breaks at the next SEND on the topic
+    When the producer starts to send 5 messages with 2 keys
+    Then every send succeeds
+    And every message of the topic is stored exactly once
+
+  @id:C14-keep-alive @API-2.7 @needs-control @needs-virtual-time
+  Scenario: an idle client answers the brokers' pings
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message with 1 key
+    When 300 s pass
+    Then no connection was closed
+
+  @id:C14-broker-dies @API-2.8 @needs-control
+  Scenario: the same producer and consumer go on when the broker of a segment dies
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    And the producer has sent 4 messages with 4 keys
+    When the queue consumer receives and acknowledges 4 messages
+    And the broker of segment 0 of the topic dies
+    And the producer sends 4 messages with 4 keys
+    And the queue consumer receives and acknowledges 4 messages
+    Then every message was received exactly once
+
+  @id:C14-after-error @API-2.10 @needs-control @needs-virtual-time
+  Scenario: a send that failed does not spoil the producer
+    Given a scalable topic with 1 segment
+    And a producer on the topic with
+      | send timeout | 2000 ms |
+    And the producer has sent 1 message with 1 key
+    And the next 1 SEND on the topic is held
+    When the producer tries to send a message with key "key-0"
+    Then it fails with the category Timeout
+    When the producer sends 3 messages with 2 keys
+    Then the last 3 sends succeeded

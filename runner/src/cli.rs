@@ -1,0 +1,253 @@
+//! The command line of a conformance run, shared by every program that offers one.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use sim_broker::core::profile::Profile;
+use stc_reports::{ExitCode, Report, terminal};
+
+use crate::client::reference::{Deviant, ReferenceFactory};
+use crate::run::{Environment, RunConfig, Trace};
+use crate::select::Selection;
+use crate::suite::Suite;
+use crate::target::TargetConfig;
+
+/// Runs the scenarios and judges the client.
+#[derive(Debug, Clone, Args)]
+pub struct ConformanceArgs {
+    /// The simulated cluster to run against: in this process under virtual time, or over TCP
+    #[arg(long, value_enum, default_value = "memory", conflicts_with = "service_url")]
+    pub target: TargetArg,
+    /// Run against a broker elsewhere, pulsar://host:port; scenarios that need faults or the journal are left out
+    #[arg(long, value_name = "URL", requires = "admin_url")]
+    pub service_url: Option<String>,
+    /// Admin REST of that broker, http://host:port
+    #[arg(long, value_name = "URL", requires = "service_url")]
+    pub admin_url: Option<String>,
+    /// Only scenarios whose tags match, such as '@C2 and not @needs-control'
+    #[arg(long, value_name = "EXPRESSION")]
+    pub tags: Option<String>,
+    /// Only this scenario, or all rows of this outline; may be given several times
+    #[arg(long = "scenario", value_name = "ID")]
+    pub scenarios: Vec<String>,
+    /// List the scenarios instead of running them
+    #[arg(long)]
+    pub list: bool,
+    /// How many scenarios run at a time; the results do not depend on it [default: one for each core, more over TCP]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Seed of all randomness [default: another one each time; the report names it]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// What the simulated brokers follow: the specification, or a released broker with its departures
+    #[arg(long, default_value = "spec-1.0")]
+    pub profile: String,
+    /// Whose wire transcripts the reports keep
+    #[arg(long, value_enum, default_value = "failed")]
+    pub trace: TraceArg,
+    /// Folder for the reports
+    #[arg(long, value_name = "DIR", default_value = "target/stc-reports")]
+    pub reports: PathBuf,
+    /// Break one behaviour of the reference client on purpose, to watch the suite catch it
+    #[cfg(feature = "deviants")]
+    #[arg(long, value_name = "NAME")]
+    pub deviant: Option<String>,
+}
+
+impl ConformanceArgs {
+    #[cfg(feature = "deviants")]
+    fn deviant(&self) -> Result<Option<Deviant>, String> {
+        let find = |name: &String| {
+            Deviant::by_name(name).ok_or_else(|| {
+                format!("--deviant: there is no {name:?}; `cargo xtask deviants --list` names them all")
+            })
+        };
+        self.deviant.as_ref().map(find).transpose()
+    }
+
+    #[cfg(not(feature = "deviants"))]
+    fn deviant(&self) -> Result<Option<Deviant>, String> {
+        Ok(None)
+    }
+}
+
+/// `--target`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TargetArg {
+    /// In this process, under virtual time.
+    Memory,
+    /// Over TCP.
+    Tcp,
+}
+
+/// `--trace`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceArg {
+    /// Of all scenarios.
+    All,
+    /// Of those that did not pass.
+    Failed,
+}
+
+/// Runs as the arguments say, prints the outcome, writes the reports. `program` is how the command is called, for the
+/// commands to paste.
+pub fn conformance(args: &ConformanceArgs, features: &Path, program: &str) -> ExitCode {
+    let suite = match Suite::load(features) {
+        Ok(suite) => suite,
+        Err(e) => return usage(&e.to_string()),
+    };
+    let selection = Selection { tags: args.tags.clone(), scenarios: args.scenarios.clone() };
+    if args.list {
+        return list(&suite, &selection);
+    }
+    let config = match config(args, program) {
+        Ok(config) => config,
+        Err(message) => return usage(&message),
+    };
+    let command = with_selection(&config.replay, &selection);
+    let report = match suite.run(&selection, &config, command) {
+        Ok(report) => report,
+        Err(e) => return usage(&e.to_string()),
+    };
+    finish(&report, &args.reports)
+}
+
+/// Prints a report and writes it into `dir`.
+fn finish(report: &Report, dir: &Path) -> ExitCode {
+    let written = stc_reports::write_all(report, dir);
+    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let options = terminal::Options {
+        color,
+        reports: written.as_ref().cloned().unwrap_or_default(),
+        ..terminal::Options::default()
+    };
+    print!("{}", terminal::render(report, &options));
+    match written {
+        Ok(_) => report.exit_code(),
+        Err(e) => {
+            eprintln!("error: the reports were not written: {e}");
+            ExitCode::Harness
+        }
+    }
+}
+
+fn list(suite: &Suite, selection: &Selection) -> ExitCode {
+    match selection.select(&suite.scenarios) {
+        Ok(selected) => {
+            for scenario in selected {
+                println!("{:<44} {} [{}]", scenario.id, scenario.name, scenario.requirements.join(" "));
+            }
+            ExitCode::Conforms
+        }
+        Err(e) => usage(&e.to_string()),
+    }
+}
+
+fn usage(message: &str) -> ExitCode {
+    eprintln!("error: {message}");
+    ExitCode::Usage
+}
+
+fn config(args: &ConformanceArgs, program: &str) -> Result<RunConfig, String> {
+    let target = match (&args.service_url, &args.admin_url) {
+        (Some(service_url), Some(admin_url)) => {
+            TargetConfig::Url { service_url: service_url.clone(), admin_url: admin_url.clone() }
+        }
+        _ => match args.target {
+            TargetArg::Memory => TargetConfig::Memory,
+            TargetArg::Tcp => TargetConfig::Tcp,
+        },
+    };
+    Profile::built_in(&args.profile).map_err(|e| format!("--profile: {e}"))?;
+    let deviant = args.deviant()?;
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    // Over TCP a scenario waits most of the time, in memory it never does; a broker elsewhere is not to be stressed.
+    let jobs = if target == TargetConfig::Tcp { 8 * default_jobs() } else { default_jobs() };
+    let replay = replay(args, program, &target, seed);
+    Ok(RunConfig {
+        environment: Arc::new(Environment {
+            target,
+            profile: args.profile.clone(),
+            client: Arc::new(ReferenceFactory { deviant }),
+        }),
+        seed,
+        jobs: args.jobs.map_or(jobs, usize::from),
+        trace: match args.trace {
+            TraceArg::All => Trace::All,
+            TraceArg::Failed => Trace::Failed,
+        },
+        replay,
+    })
+}
+
+/// The command that repeats a run, but for the selection.
+fn replay(args: &ConformanceArgs, program: &str, target: &TargetConfig, seed: u64) -> String {
+    let mut command = program.to_owned();
+    match target {
+        TargetConfig::Url { service_url, admin_url } => {
+            command.push_str(&format!(
+                " --service-url {} --admin-url {}",
+                quoted(service_url),
+                quoted(admin_url)
+            ));
+        }
+        simulated => command.push_str(&format!(" --target {}", simulated.kind().as_str())),
+    }
+    command.push_str(&format!(" --seed {seed}"));
+    if args.profile != "spec-1.0" {
+        command.push_str(&format!(" --profile {}", quoted(&args.profile)));
+    }
+    #[cfg(feature = "deviants")]
+    if let Some(deviant) = &args.deviant {
+        command.push_str(&format!(" --deviant {}", quoted(deviant)));
+    }
+    command
+}
+
+fn with_selection(replay: &str, selection: &Selection) -> String {
+    let mut command = replay.to_owned();
+    if let Some(tags) = &selection.tags {
+        command.push_str(&format!(" --tags {}", quoted(tags)));
+    }
+    for scenario in &selection.scenarios {
+        command.push_str(&format!(" --scenario {}", quoted(scenario)));
+    }
+    command
+}
+
+/// A word for a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// As many scenarios at a time as there are cores.
+pub(crate) fn default_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A seed that differs from run to run. Small enough to type.
+pub(crate) fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell_where_they_need_it() {
+        assert_eq!(quoted("C2-keyed/nai-ve"), "C2-keyed/nai-ve");
+        assert_eq!(quoted("@C2 and not @C3"), "'@C2 and not @C3'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,473 @@
+//! The reference client, in this process, as a client under test.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use sim_broker::SimCluster;
+use stc_client::{
+    BoxFuture, BrokerAddress, BytesSchema, Clock, Error, Int64Schema, Link, Message, MessageBuilder,
+    Producer, PulsarClient, QueueConsumer, Schema, SchemaInfo, SendTicket, StringSchema, Transport,
+};
+use stc_reports::ClientInfo;
+
+use super::{
+    AccessMode, ApiError, Batching, ClientError, ClientId, ClientOptions, ClientUnderTest, Compression,
+    ConsumerId, Described, InitialPosition, MessageId, Outgoing, ProducerId, ProducerOptions, QueueOptions,
+    Received, Reply, SchemaKind, Signalled, TicketId, Value,
+};
+use crate::run::ClientFactory;
+use crate::target::Broker;
+
+#[cfg(feature = "deviants")]
+pub use stc_client::Deviant;
+
+/// Without the feature `deviants` nothing can be broken: no value of this type exists.
+#[cfg(not(feature = "deviants"))]
+#[derive(Debug, Clone, Copy)]
+pub enum Deviant {}
+
+/// Makes reference clients, each broken in the same one way or in none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReferenceFactory {
+    /// The behaviour that is broken on purpose.
+    pub deviant: Option<Deviant>,
+}
+
+impl ClientFactory for ReferenceFactory {
+    fn info(&self) -> ClientInfo {
+        let name = match self.deviant {
+            None => "reference client".to_owned(),
+            Some(deviant) => format!("reference client, deviant {deviant:?}"),
+        };
+        ClientInfo { name, version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+
+    fn start<'a>(&'a self, broker: &'a Broker, seed: u64) -> Reply<'a, Rc<dyn ClientUnderTest>> {
+        let cluster = broker.cluster.clone().filter(|_| broker.in_memory);
+        let client = ReferenceClient { deviant: self.deviant, seed, cluster, ..ReferenceClient::default() };
+        Box::pin(async move { Ok(Rc::new(client) as Rc<dyn ClientUnderTest>) })
+    }
+}
+
+/// Opens links into a simulated cluster in memory.
+struct InMemory(SimCluster);
+
+impl Transport for InMemory {
+    fn connect<'a>(&'a self, address: &'a BrokerAddress) -> BoxFuture<'a, io::Result<Box<dyn Link>>> {
+        let link = self.0.connect(&format!("{}:{}", address.host, address.port));
+        Box::pin(async move { Ok(Box::new(link?) as Box<dyn Link>) })
+    }
+}
+
+/// The cluster's own clock: in memory both sides live in the same time.
+struct ClusterClock(SimCluster);
+
+impl Clock for ClusterClock {
+    fn now_ms(&self) -> u64 {
+        self.0.now()
+    }
+}
+
+/// The schemas of the steps as one schema.
+#[derive(Debug, Clone, Copy)]
+struct StepSchema(SchemaKind);
+
+impl Schema<Value> for StepSchema {
+    fn info(&self) -> Option<SchemaInfo> {
+        match self.0 {
+            SchemaKind::Bytes => BytesSchema.info(),
+            SchemaKind::Text => StringSchema.info(),
+            SchemaKind::Int64 => Int64Schema.info(),
+        }
+    }
+
+    fn encode(&self, value: &Value) -> Result<Bytes, Error> {
+        match value {
+            Value::Bytes(bytes) => BytesSchema.encode(&Bytes::copy_from_slice(bytes)),
+            Value::Text(text) => StringSchema.encode(text),
+            Value::Int64(number) => Int64Schema.encode(number),
+        }
+    }
+
+    fn decode(&self, payload: &Bytes) -> Result<Value, Error> {
+        Ok(match self.0 {
+            SchemaKind::Bytes => Value::Bytes(BytesSchema.decode(payload)?.to_vec()),
+            SchemaKind::Text => Value::Text(StringSchema.decode(payload)?),
+            SchemaKind::Int64 => Value::Int64(Int64Schema.decode(payload)?),
+        })
+    }
+}
+
+#[derive(Default)]
+struct ReferenceClient {
+    deviant: Option<Deviant>,
+    seed: u64,
+    cluster: Option<SimCluster>,
+    next: Cell<u64>,
+    clients: RefCell<BTreeMap<ClientId, PulsarClient>>,
+    producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
+    consumers: RefCell<BTreeMap<ConsumerId, Rc<Consumer>>>,
+    tickets: RefCell<BTreeMap<TicketId, SendTicket>>,
+}
+
+struct Consumer {
+    consumer: QueueConsumer<Value>,
+    topic: String,
+    name: Option<String>,
+    /// Messages that the application has, by handle.
+    given: RefCell<BTreeMap<u64, stc_client::MessageId>>,
+    next: Cell<u64>,
+}
+
+fn failed(error: Error) -> ClientError {
+    ClientError::Failed(ApiError {
+        category: error.category().as_str().to_owned(),
+        message: error.message().to_owned(),
+        how: Signalled::ByFuture,
+    })
+}
+
+fn unknown(what: &str) -> ClientError {
+    ClientError::Gone(format!("no such {what}"))
+}
+
+fn id(id: &stc_client::MessageId) -> MessageId {
+    MessageId { bytes: id.to_bytes() }
+}
+
+fn since_1970_ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Boxes an operation.
+fn reply<'a, T>(operation: impl Future<Output = Result<T, ClientError>> + 'a) -> Reply<'a, T> {
+    Box::pin(operation)
+}
+
+impl ReferenceClient {
+    fn number(&self) -> u64 {
+        self.next.set(self.next.get() + 1);
+        self.next.get()
+    }
+
+    // Handles are cloned out of the maps, so that no borrow is held across an await.
+    fn client(&self, id: ClientId) -> Result<PulsarClient, ClientError> {
+        self.clients.borrow().get(&id).cloned().ok_or_else(|| unknown("client"))
+    }
+
+    fn producer(&self, id: ProducerId) -> Result<Producer<Value>, ClientError> {
+        self.producers.borrow().get(&id).cloned().ok_or_else(|| unknown("producer"))
+    }
+
+    fn consumer(&self, id: ConsumerId) -> Result<Rc<Consumer>, ClientError> {
+        self.consumers.borrow().get(&id).cloned().ok_or_else(|| unknown("consumer"))
+    }
+
+    fn build(&self, options: &ClientOptions) -> Result<PulsarClient, Error> {
+        let mut builder = PulsarClient::builder().service_url(&options.service_url).seed(self.seed);
+        if let Some(cluster) = &self.cluster {
+            builder =
+                builder.transport(Arc::new(InMemory(cluster.clone()))).clock(ClusterClock(cluster.clone()));
+        }
+        if let Some(timeout) = options.operation_timeout_ms {
+            builder = builder.operation_timeout(Duration::from_millis(timeout));
+        }
+        #[cfg(feature = "deviants")]
+        if let Some(deviant) = self.deviant {
+            builder = builder.deviant(deviant);
+        }
+        builder.build()
+    }
+}
+
+fn message<'p>(producer: &'p Producer<Value>, message: Outgoing) -> MessageBuilder<'p, Value> {
+    let mut builder = producer.message().value(message.value).properties(message.properties);
+    if let Some(key) = message.key {
+        builder = builder.key(key);
+    }
+    if let Some(time) = message.event_time_ms {
+        builder = builder.event_time_ms(time);
+    }
+    if let Some(sequence_id) = message.sequence_id {
+        builder = builder.sequence_id(sequence_id);
+    }
+    if let Some(delay) = message.deliver_after_ms {
+        builder = builder.deliver_after(Duration::from_millis(delay));
+    }
+    if let Some(time) = message.deliver_at_ms {
+        builder = builder.deliver_at(UNIX_EPOCH + Duration::from_millis(time));
+    }
+    if !message.replicate_to.is_empty() {
+        builder = builder.replicate_to(message.replicate_to);
+    }
+    builder
+}
+
+impl Consumer {
+    fn give(&self, message: Message<Value>) -> Result<Received, ClientError> {
+        let handle = self.next.get();
+        self.next.set(handle + 1);
+        self.given.borrow_mut().insert(handle, message.id().clone());
+        Ok(Received {
+            handle,
+            id: id(message.id()),
+            value: message.value().map_err(failed)?,
+            payload: message.payload().to_vec(),
+            key: message.key().map(str::to_owned),
+            properties: message.properties().to_vec(),
+            publish_time_ms: since_1970_ms(message.publish_time()),
+            event_time_ms: message.event_time().map(since_1970_ms),
+            sequence_id: message.sequence_id(),
+            producer_name: message.producer_name().map(str::to_owned),
+            topic: message.topic().to_owned(),
+            redelivery_count: message.redelivery_count(),
+            size: message.size() as u64,
+            replicated_from: message.replicated_from().map(str::to_owned),
+        })
+    }
+
+    fn given(&self, handle: u64) -> Result<stc_client::MessageId, ClientError> {
+        self.given.borrow().get(&handle).cloned().ok_or_else(|| unknown("message"))
+    }
+}
+
+impl ClientUnderTest for ReferenceClient {
+    fn info(&self) -> ClientInfo {
+        ReferenceFactory { deviant: self.deviant }.info()
+    }
+
+    fn open(&self, options: ClientOptions) -> Reply<'_, ClientId> {
+        reply(async move {
+            let client = self.build(&options).map_err(failed)?;
+            let id = ClientId(self.number());
+            self.clients.borrow_mut().insert(id, client);
+            Ok(id)
+        })
+    }
+
+    fn close(&self, client: ClientId) -> Reply<'_, ()> {
+        reply(async move { self.client(client)?.close().await.map_err(failed) })
+    }
+
+    fn create_producer(&self, client: ClientId, options: ProducerOptions) -> Reply<'_, ProducerId> {
+        reply(async move {
+            if options.max_pending.is_some() || options.block_if_queue_full.is_some() {
+                return Err(ClientError::Unsupported("a bounded queue of pending sends".to_owned()));
+            }
+            let mut builder =
+                self.client(client)?.producer(StepSchema(options.schema)).access_mode(access(options.access));
+            if let Some(topic) = options.topic {
+                builder = builder.topic(topic);
+            }
+            if let Some(name) = options.name {
+                builder = builder.name(name);
+            }
+            if let Some(timeout) = options.send_timeout_ms {
+                builder = builder.send_timeout(Duration::from_millis(timeout));
+            }
+            if let Some(codec) = options.compression {
+                builder = builder.compression(compression(codec));
+            }
+            builder = match options.batching {
+                None => builder,
+                Some(Batching::Off) => builder.batching(false),
+                Some(Batching::On { max_messages, max_delay_ms }) => builder
+                    .batching(true)
+                    .batching_max_messages(max_messages as usize)
+                    .batching_max_delay(Duration::from_millis(max_delay_ms)),
+            };
+            let producer = builder.create().await.map_err(failed)?;
+            let id = ProducerId(self.number());
+            self.producers.borrow_mut().insert(id, producer);
+            Ok(id)
+        })
+    }
+
+    fn describe_producer(&self, producer: ProducerId) -> Reply<'_, Described> {
+        reply(async move {
+            let producer = self.producer(producer)?;
+            Ok(Described { topic: producer.topic().to_owned(), name: producer.name().map(str::to_owned) })
+        })
+    }
+
+    fn send(&self, producer: ProducerId, outgoing: Outgoing) -> Reply<'_, MessageId> {
+        reply(async move {
+            let producer = self.producer(producer)?;
+            let sent = message(&producer, outgoing).send().await.map_err(failed)?;
+            Ok(id(&sent))
+        })
+    }
+
+    fn send_async(&self, producer: ProducerId, messages: Vec<Outgoing>) -> Reply<'_, Vec<TicketId>> {
+        reply(async move {
+            let producer = self.producer(producer)?;
+            let mut tickets = Vec::with_capacity(messages.len());
+            for outgoing in messages {
+                let ticket = TicketId(self.number());
+                self.tickets.borrow_mut().insert(ticket, message(&producer, outgoing).send_async());
+                tickets.push(ticket);
+            }
+            Ok(tickets)
+        })
+    }
+
+    fn outcome(&self, ticket: TicketId) -> Reply<'_, MessageId> {
+        // A future that is dropped before it ends gives its ticket back, so that the outcome can be asked for again.
+        let mut asked =
+            Asked { ticket, waiting: self.tickets.borrow_mut().remove(&ticket), tickets: &self.tickets };
+        reply(async move {
+            let Some(waiting) = asked.waiting.as_mut() else { return Err(unknown("ticket")) };
+            let outcome = waiting.await;
+            drop(asked.waiting.take());
+            outcome.map(|sent| id(&sent)).map_err(failed)
+        })
+    }
+
+    fn flush(&self, producer: ProducerId) -> Reply<'_, ()> {
+        reply(async move { self.producer(producer)?.flush().await.map_err(failed) })
+    }
+
+    fn last_sequence_id(&self, producer: ProducerId) -> Reply<'_, Option<u64>> {
+        reply(async move { Ok(self.producer(producer)?.last_sequence_id()) })
+    }
+
+    fn close_producer(&self, producer: ProducerId) -> Reply<'_, ()> {
+        reply(async move { self.producer(producer)?.close().await.map_err(failed) })
+    }
+
+    fn subscribe_queue(&self, client: ClientId, options: QueueOptions) -> Reply<'_, ConsumerId> {
+        reply(async move {
+            let mut builder = self.client(client)?.queue_consumer(StepSchema(options.schema));
+            builder = builder.initial_position(match options.initial_position {
+                InitialPosition::Earliest => stc_client::InitialPosition::Earliest,
+                InitialPosition::Latest => stc_client::InitialPosition::Latest,
+            });
+            if let Some(topic) = options.topic {
+                builder = builder.topic(topic);
+            }
+            if let Some(subscription) = options.subscription {
+                builder = builder.subscription(subscription);
+            }
+            if let Some(name) = &options.name {
+                builder = builder.name(name);
+            }
+            if let Some(size) = options.receiver_queue {
+                builder = builder.receiver_queue_size(size);
+            }
+            let consumer = builder.subscribe().await.map_err(failed)?;
+            let id = ConsumerId(self.number());
+            let consumer = Consumer {
+                topic: consumer.topic().to_owned(),
+                consumer,
+                name: options.name,
+                given: RefCell::default(),
+                next: Cell::new(0),
+            };
+            self.consumers.borrow_mut().insert(id, Rc::new(consumer));
+            Ok(id)
+        })
+    }
+
+    fn describe_consumer(&self, consumer: ConsumerId) -> Reply<'_, Described> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?;
+            Ok(Described { topic: consumer.topic.clone(), name: consumer.name.clone() })
+        })
+    }
+
+    fn receive(&self, consumer: ConsumerId) -> Reply<'_, Received> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?;
+            let message = consumer.consumer.receive().await.map_err(failed)?;
+            consumer.give(message)
+        })
+    }
+
+    fn receive_within(&self, consumer: ConsumerId, wait_ms: u64) -> Reply<'_, Option<Received>> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?;
+            let message =
+                consumer.consumer.receive_timeout(Duration::from_millis(wait_ms)).await.map_err(failed)?;
+            message.map(|m| consumer.give(m)).transpose()
+        })
+    }
+
+    fn receive_many(&self, consumer: ConsumerId, max: usize, wait_ms: u64) -> Reply<'_, Vec<Received>> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?;
+            let messages =
+                consumer.consumer.receive_multi(max, Duration::from_millis(wait_ms)).await.map_err(failed)?;
+            messages.into_iter().map(|m| consumer.give(m)).collect()
+        })
+    }
+
+    fn acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?;
+            let id = consumer.given(handle)?;
+            consumer.consumer.acknowledge(&id).await.map_err(failed)
+        })
+    }
+
+    fn negative_acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?;
+            let id = consumer.given(handle)?;
+            consumer.consumer.negative_acknowledge(&id).await.map_err(failed)
+        })
+    }
+
+    fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()> {
+        reply(async move { self.consumer(consumer)?.consumer.close().await.map_err(failed) })
+    }
+
+    fn stop(&self) -> Reply<'_, ()> {
+        reply(async move {
+            let clients: Vec<PulsarClient> = self.clients.borrow().values().cloned().collect();
+            for client in clients {
+                client.close().await.map_err(failed)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// An outcome that is being waited for.
+struct Asked<'a> {
+    ticket: TicketId,
+    waiting: Option<SendTicket>,
+    tickets: &'a RefCell<BTreeMap<TicketId, SendTicket>>,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.tickets.borrow_mut().insert(self.ticket, waiting);
+        }
+    }
+}
+
+fn access(mode: AccessMode) -> stc_client::AccessMode {
+    match mode {
+        AccessMode::Shared => stc_client::AccessMode::Shared,
+        AccessMode::Exclusive => stc_client::AccessMode::Exclusive,
+        AccessMode::ExclusiveWithFencing => stc_client::AccessMode::ExclusiveWithFencing,
+        AccessMode::WaitForExclusive => stc_client::AccessMode::WaitForExclusive,
+    }
+}
+
+fn compression(codec: Compression) -> stc_client::Compression {
+    match codec {
+        Compression::Lz4 => stc_client::Compression::Lz4,
+        Compression::Zlib => stc_client::Compression::Zlib,
+        Compression::Zstd => stc_client::Compression::Zstd,
+        Compression::Snappy => stc_client::Compression::Snappy,
+    }
+}

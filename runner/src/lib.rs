@@ -1,0 +1,38 @@
+//! Runs the scenarios against a client and a broker, and judges what happened.
+//!
+//! | Module | What it owns |
+//! |---|---|
+//! | [`catalogue`] | the requirements and the checklist |
+//! | [`feature`] | feature files as a list of scenarios |
+//! | [`select`] | which of them a run is about |
+//! | [`run`] | running them, several at a time, and their results |
+//! | [`world`] | what one scenario has made so far |
+//! | [`steps`] | the vocabulary of the scenarios |
+//! | [`judge`] | how a step says what it found |
+//! | [`client`] | the client under test behind one trait; the reference client |
+//! | [`target`] | the broker side: simulated in memory or over TCP, or elsewhere |
+//! | [`stored`] | what the brokers have stored, message by message |
+//! | [`wire`], [`transcript`] | the journal: decoded for steps, one line a record for people |
+//! | [`suite`], [`report`] | the suite as a whole, and from results to the report model |
+//! | [`cli`], `deviants` | the two commands: judge a client, test the suite itself (feature `deviants`) |
+//!
+//! A scenario has its own thread, runtime, cluster, names and seed. Nothing it finds depends on what runs beside it.
+
+pub mod catalogue;
+pub mod cli;
+pub mod client;
+#[cfg(feature = "deviants")]
+pub mod deviants;
+mod driver;
+pub mod feature;
+pub mod judge;
+pub mod report;
+pub mod run;
+pub mod select;
+pub mod steps;
+pub mod stored;
+pub mod suite;
+pub mod target;
+pub mod transcript;
+pub mod wire;
+pub mod world;

@@ -1,0 +1,265 @@
+//! Runs scenarios, several at a time, each in a thread and a runtime of its own.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cucumber::World as _;
+use stc_reports::{ClientInfo, Failure, ScenarioResult, Verdict};
+use tokio::task::LocalSet;
+
+use crate::client::{ClientError, ClientUnderTest, Reply};
+use crate::driver::{self, Driven, Ending, QuietPanics};
+use crate::feature::Scenario;
+use crate::judge::Finding;
+use crate::target::{Broker, TargetConfig};
+use crate::transcript;
+use crate::world::World;
+
+/// How long one step may take in virtual time. Far beyond any time-out of a client: whoever waits that long waits for
+/// something that will not come.
+const VIRTUAL_LIMIT: Duration = Duration::from_secs(600);
+
+/// How long one step may take in real time, outside the process.
+const REAL_LIMIT: Duration = Duration::from_secs(90);
+
+/// How long a scenario may keep its thread. Virtual time stands still while somebody is busy, so a client that spins
+/// would spin for ever; this is no bound that a slow machine could reach.
+const SPIN_LIMIT: Duration = Duration::from_secs(180);
+
+/// Makes the client under test, once for each scenario.
+pub trait ClientFactory: Send + Sync {
+    /// Who the client is.
+    fn info(&self) -> ClientInfo;
+    /// Starts a client that can reach `broker`.
+    fn start<'a>(&'a self, broker: &'a Broker, seed: u64) -> Reply<'a, Rc<dyn ClientUnderTest>>;
+}
+
+/// What all scenarios of a run share; nothing in it changes.
+pub struct Environment {
+    /// The broker side.
+    pub target: TargetConfig,
+    /// Profile that simulated clusters follow.
+    pub profile: String,
+    /// The client.
+    pub client: Arc<dyn ClientFactory>,
+}
+
+/// Whose wire transcripts the results keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// Those of scenarios that did not pass.
+    Failed,
+    /// All.
+    All,
+}
+
+/// How to run.
+#[derive(Clone)]
+pub struct RunConfig {
+    /// What the scenarios run against.
+    pub environment: Arc<Environment>,
+    /// Seed of the run; each scenario derives its own from it and its id.
+    pub seed: u64,
+    /// How many scenarios run at a time, at least 1.
+    pub jobs: usize,
+    /// Whose transcripts to keep.
+    pub trace: Trace,
+    /// The command that runs one scenario again, without ` --scenario ID`.
+    pub replay: String,
+}
+
+/// Runs the scenarios and returns their results in the same order, whatever `jobs` is.
+pub fn run(scenarios: &[&Scenario], config: &RunConfig) -> Vec<ScenarioResult> {
+    let _quiet = QuietPanics::install();
+    let next = AtomicUsize::new(0);
+    let results: Mutex<BTreeMap<usize, ScenarioResult>> = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..config.jobs.clamp(1, scenarios.len().max(1)) {
+            scope.spawn(|| {
+                while let Some((index, scenario)) = take(&next, scenarios) {
+                    let result = supervised(scenario, config);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, result);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}
+
+fn take<'a>(next: &AtomicUsize, scenarios: &[&'a Scenario]) -> Option<(usize, &'a Scenario)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    scenarios.get(index).map(|scenario| (index, *scenario))
+}
+
+/// The seed of one scenario: the same whichever other scenarios are selected.
+pub fn scenario_seed(run: u64, id: &str) -> u64 {
+    // FNV-1a over the id, started from the run's seed, then one round of a mixer so that all bits depend on all.
+    let hash =
+        id.bytes().fold(0xcbf2_9ce4_8422_2325 ^ run, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let mixed = (hash ^ (hash >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+/// Runs one scenario in a thread of its own, so that one that never ends takes nothing else with it.
+fn supervised(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
+    let (sender, receiver) = mpsc::channel();
+    let started = Instant::now();
+    let (owned, own_config) = (scenario.clone(), config.clone());
+    let spawned = thread::Builder::new().name(scenario.id.clone()).spawn(move || {
+        QuietPanics::this_thread();
+        // The receiver is gone only when this scenario was given up.
+        let _ = sender.send(in_runtime(&owned, &own_config));
+    });
+    let mut result = match spawned {
+        Err(e) => bare(scenario, config, Verdict::CouldNotRun, format!("no thread: {e}")),
+        Ok(handle) => match receiver.recv_timeout(SPIN_LIMIT) {
+            Ok(result) => result,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                bare(scenario, config, Verdict::Fail, "the client is busy without end".to_owned())
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let text = handle.join().err().map_or_else(
+                    || "the scenario's thread ended".to_owned(),
+                    |payload| driver::panic_text(payload.as_ref()),
+                );
+                bare(scenario, config, Verdict::HarnessError, text)
+            }
+        },
+    };
+    result.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    result
+}
+
+fn in_runtime(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
+    let in_memory = config.environment.target.is_memory();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(in_memory).build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(e) => return bare(scenario, config, Verdict::CouldNotRun, format!("no runtime: {e}")),
+    };
+    let limit = if in_memory { VIRTUAL_LIMIT } else { REAL_LIMIT };
+    let result = LocalSet::new().block_on(&runtime, one(scenario, config, limit));
+    // A blocking admin call may still be under way; its answer interests nobody.
+    runtime.shutdown_background();
+    result
+}
+
+async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> ScenarioResult {
+    let seed = scenario_seed(config.seed, &scenario.id);
+    let mut world = World::new(scenario, Arc::clone(&config.environment), seed);
+    let mut driven = driver::drive(scenario, &mut world, &World::collection(), limit).await;
+    if matches!(driven.ending, Ending::Held) {
+        driven.ending = after(scenario, &world);
+    }
+    let mut result = bare(scenario, config, Verdict::Pass, String::new());
+    judge(&mut result, driven, scenario);
+    let stderr = match world.started_client() {
+        Some(client) => finish(&mut result, &*client, limit).await,
+        None => Vec::new(),
+    };
+    if let Some(broker) = world.started_broker() {
+        if result.verdict != Verdict::Pass || config.trace == Trace::All {
+            result.transcript = broker.journal().iter().flatten().map(transcript::line).collect();
+            result.stderr_tail = stderr;
+        }
+        broker.shutdown().await;
+    }
+    result
+}
+
+/// What must hold after the last step of any scenario: a fault that never struck means that the scenario did not
+/// show what it is about.
+fn after(scenario: &Scenario, world: &World) -> Ending {
+    let unfired = world.started_broker().map(Broker::unfired_faults).unwrap_or_default();
+    match unfired.first() {
+        None => Ending::Held,
+        Some(fault) => Ending::Found(
+            scenario.steps.len().saturating_sub(1),
+            Finding::Broken {
+                requirement: None,
+                message: format!("a fault was armed and never struck: {fault}"),
+            },
+        ),
+    }
+}
+
+/// Ends the client. One that passed its scenario and cannot be closed has not passed.
+async fn finish(result: &mut ScenarioResult, client: &dyn ClientUnderTest, limit: Duration) -> Vec<String> {
+    let problem = match tokio::time::timeout(limit, client.stop()).await {
+        Ok(Ok(()) | Err(ClientError::Unsupported(_))) => None,
+        Ok(Err(e)) => Some(format!("closing the client failed: {e}")),
+        Err(_) => Some("closing the client does not end".to_owned()),
+    };
+    if let (Verdict::Pass, Some(message)) = (result.verdict, problem) {
+        result.verdict = Verdict::Fail;
+        result.failure = Some(Failure {
+            step: "after the last step".to_owned(),
+            message,
+            requirement: None,
+            location: format!("{}:{}", result.feature, result.line),
+        });
+    }
+    client.stderr_tail()
+}
+
+fn judge(result: &mut ScenarioResult, driven: Driven, scenario: &Scenario) {
+    result.steps = driven.steps;
+    let (index, verdict, message, requirement) = match driven.ending {
+        Ending::Held => return,
+        Ending::Found(index, Finding::Broken { requirement, message }) => {
+            (index, Verdict::Fail, message, requirement)
+        }
+        Ending::Found(index, Finding::Unsupported { capability }) => {
+            let reason = format!("the client does not offer {capability}");
+            (index, Verdict::Unsupported, reason, None)
+        }
+        Ending::Found(index, Finding::CouldNotRun { reason }) => (index, Verdict::CouldNotRun, reason, None),
+        Ending::Hung(index, message) => (index, Verdict::Fail, message, None),
+        Ending::Trouble(index, message) => (index, Verdict::HarnessError, message, None),
+    };
+    result.verdict = verdict;
+    match verdict {
+        Verdict::Unsupported | Verdict::CouldNotRun => result.reason = Some(message),
+        _ => {
+            let step = scenario.steps.get(index);
+            result.failure = Some(Failure {
+                step: step.map(|s| format!("{}{}", s.keyword, s.value)).unwrap_or_default(),
+                message,
+                requirement,
+                location: format!("{}:{}", scenario.feature, step.map_or(scenario.line, |s| s.position.line)),
+            });
+        }
+    }
+}
+
+/// A result without steps: of a scenario that did not get as far, or to be filled in.
+fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: String) -> ScenarioResult {
+    let failure = matches!(verdict, Verdict::Fail | Verdict::HarnessError).then(|| Failure {
+        step: String::new(),
+        message: message.clone(),
+        requirement: None,
+        location: format!("{}:{}", scenario.feature, scenario.line),
+    });
+    ScenarioResult {
+        id: scenario.id.clone(),
+        name: scenario.name.clone(),
+        feature: scenario.feature.clone(),
+        line: scenario.line,
+        tags: scenario.tags.iter().map(|t| format!("@{t}")).collect(),
+        checklist: scenario.checklist.clone(),
+        requirements: scenario.requirements.clone(),
+        verdict,
+        reason: (verdict == Verdict::CouldNotRun).then_some(message),
+        duration_ms: 0,
+        steps: Vec::new(),
+        failure,
+        transcript: Vec::new(),
+        stderr_tail: Vec::new(),
+        replay: format!("{} --scenario {}", config.replay, scenario.id),
+    }
+}

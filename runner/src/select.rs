@@ -1,0 +1,115 @@
+//! Which scenarios of the suite a run is about.
+
+use cucumber::gherkin::tagexpr::TagOperation;
+use thiserror::Error;
+
+use crate::feature::{Need, Scenario};
+
+/// What the command line asks for. Empty lists ask for everything.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Tag expression such as `@C2 and not @needs-control`.
+    pub tags: Option<String>,
+    /// Ids of scenarios, or of outlines.
+    pub scenarios: Vec<String>,
+}
+
+/// Why nothing can be run. The command line exits with 2.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SelectionError {
+    /// The tag expression does not parse.
+    #[error("--tags {expression:?}: {message}")]
+    Expression {
+        /// The expression.
+        expression: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A tag in the expression that no scenario has.
+    #[error("--tags: no scenario has the tag @{0}")]
+    UnknownTag(String),
+    /// A name that no scenario has.
+    #[error("--scenario: there is no scenario {0}")]
+    UnknownScenario(String),
+    /// The patterns match scenarios, but none matches all of them.
+    #[error("no scenario is selected")]
+    Empty,
+}
+
+impl Selection {
+    /// Whether only a part of the suite is asked for.
+    pub fn is_filtered(&self) -> bool {
+        self.tags.is_some() || !self.scenarios.is_empty()
+    }
+
+    /// The scenarios that are asked for, in their order.
+    ///
+    /// # Errors
+    /// [`SelectionError`]; a pattern that matches nothing is named, because it is a typing error more often than not.
+    pub fn select<'a>(&self, all: &'a [Scenario]) -> Result<Vec<&'a Scenario>, SelectionError> {
+        let expression = self.tags.as_deref().map(parse).transpose()?;
+        if let Some(unknown) =
+            expression.iter().flat_map(tags_of).find(|tag| !all.iter().any(|s| has(s, tag)))
+        {
+            return Err(SelectionError::UnknownTag(unknown.to_owned()));
+        }
+        if let Some(unknown) = self.scenarios.iter().find(|name| !all.iter().any(|s| s.is_called(name))) {
+            return Err(SelectionError::UnknownScenario(unknown.clone()));
+        }
+        let selected: Vec<&Scenario> = all
+            .iter()
+            .filter(|s| expression.as_ref().is_none_or(|e| holds(e, s)))
+            .filter(|s| self.scenarios.is_empty() || self.scenarios.iter().any(|name| s.is_called(name)))
+            .collect();
+        if selected.is_empty() { Err(SelectionError::Empty) } else { Ok(selected) }
+    }
+}
+
+/// The needs of a scenario that a target does not meet, as a sentence for the report; `None` when it meets all.
+pub fn unmet(scenario: &Scenario, offers: &[Need], target: &str) -> Option<String> {
+    let missing: Vec<&str> = scenario
+        .needs
+        .iter()
+        .filter(|need| !offers.contains(need))
+        .map(|need| match need {
+            Need::Control => "faults",
+            Need::Journal => "the wire journal",
+            Need::VirtualTime => "virtual time",
+        })
+        .collect();
+    (!missing.is_empty())
+        .then(|| format!("needs {}, which target {target} does not offer", missing.join(" and ")))
+}
+
+fn parse(expression: &str) -> Result<TagOperation, SelectionError> {
+    let error = |message: String| SelectionError::Expression { expression: expression.to_owned(), message };
+    expression
+        .trim()
+        .parse()
+        .map_err(|e| error(format!("{e}; write tags with @, joined by `and`, `or`, `not` and parentheses")))
+}
+
+fn tags_of(operation: &TagOperation) -> Vec<&str> {
+    match operation {
+        TagOperation::And(a, b) | TagOperation::Or(a, b) => {
+            let mut tags = tags_of(a);
+            tags.extend(tags_of(b));
+            tags
+        }
+        TagOperation::Not(a) => tags_of(a),
+        TagOperation::Tag(tag) => vec![tag],
+    }
+}
+
+fn holds(operation: &TagOperation, scenario: &Scenario) -> bool {
+    match operation {
+        TagOperation::And(a, b) => holds(a, scenario) && holds(b, scenario),
+        TagOperation::Or(a, b) => holds(a, scenario) || holds(b, scenario),
+        TagOperation::Not(a) => !holds(a, scenario),
+        TagOperation::Tag(tag) => has(scenario, tag),
+    }
+}
+
+fn has(scenario: &Scenario, tag: &str) -> bool {
+    scenario.tags.iter().any(|t| t == tag)
+}

@@ -1,0 +1,451 @@
+//! Steps about queue consumers: subscribing, receiving, acknowledging.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cucumber::{gherkin, given, then, when};
+
+use super::params::{ClientName, ConsumerName, Topic, number, options};
+use super::produce::{await_sends, schema};
+use crate::client::{InitialPosition, QueueOptions, Received};
+use crate::judge::{Step, Trouble};
+use crate::world::{Consumer, Delivery, Started, THE, World};
+
+/// What a failed subscribe can break.
+const SUBSCRIBE: [&str; 5] = ["API-7.2", "API-4.2.1", "API-4.2.6", "IMPL-5.2", "DATA-1.1"];
+/// What a failed or fruitless receive can break.
+const RECEIVE: [&str; 15] = [
+    "IMPL-5.7",
+    "IMPL-5.3",
+    "API-2.8",
+    "API-2.7",
+    "IMPL-1.6",
+    "IMPL-1.5",
+    "API-4.2.5",
+    "ERR-5.2",
+    "API-4.2.6",
+    "IMPL-5.6",
+    "IMPL-5.1",
+    "IMPL-5.2",
+    "COMPAT-1.5",
+    "API-4.3",
+    "API-4.2.4",
+];
+/// How long a receive waits for a message that must come.
+const PATIENCE_MS: u64 = 30_000;
+
+/// A queue consumer on a subscription that begins at the oldest message.
+#[given(expr = "{consumer} on {topic} with subscription {string}")]
+#[when(expr = "the application subscribes {consumer} on {topic} with subscription {string}")]
+async fn consumer(world: &mut World, name: ConsumerName, topic: Topic, subscription: String) -> Step {
+    let options = QueueOptions { subscription: Some(subscription), ..Default::default() };
+    subscribe(world, THE, &name.0, &topic.0, options).await
+}
+
+/// A queue consumer of a second client object.
+#[given(expr = "{consumer} of {client} on {topic} with subscription {string}")]
+async fn consumer_of(
+    world: &mut World,
+    name: ConsumerName,
+    client: ClientName,
+    topic: Topic,
+    subscription: String,
+) -> Step {
+    let options = QueueOptions { subscription: Some(subscription), ..Default::default() };
+    subscribe(world, &client.0, &name.0, &topic.0, options).await
+}
+
+/// A queue consumer with options: subscription, name, initial position, schema, receiver queue.
+#[given(expr = "{consumer} on {topic} with")]
+#[when(expr = "the application subscribes {consumer} on {topic} with")]
+async fn consumer_with(world: &mut World, name: ConsumerName, topic: Topic, step: &gherkin::Step) -> Step {
+    let options = queue_options(step)?;
+    subscribe(world, THE, &name.0, &topic.0, options).await
+}
+
+async fn subscribe(world: &mut World, client: &str, alias: &str, topic: &str, options: QueueOptions) -> Step {
+    let options = QueueOptions { topic: Some(world.topic(topic)?), ..options };
+    let subscription = options.subscription.clone().unwrap_or_default();
+    let object = world.client_object(client).await;
+    let client = world.client().await;
+    let subscribed = world.within(client.subscribe_queue(object, options)).await;
+    let id = world.expect(&SUBSCRIBE, subscribed, "subscribing the queue consumer");
+    world.consumers.insert(alias.to_owned(), Consumer { id, topic: topic.to_owned(), subscription });
+    Ok(())
+}
+
+/// Subscribing in the hope of a failure, which a later step judges.
+#[when(expr = "the application tries to subscribe {consumer} on {topic} with subscription {string}")]
+async fn try_subscribe(world: &mut World, name: ConsumerName, topic: Topic, subscription: String) -> Step {
+    let options = QueueOptions { subscription: Some(subscription), ..Default::default() };
+    try_to_subscribe(world, name.0, topic.0, options).await
+}
+
+async fn try_to_subscribe(world: &mut World, alias: String, topic: String, options: QueueOptions) -> Step {
+    let options = QueueOptions { topic: Some(world.topic(&topic)?), ..options };
+    let subscription = options.subscription.clone().unwrap_or_default();
+    let object = world.client_object(THE).await;
+    let client = world.client().await;
+    let subscribed = world.within(client.subscribe_queue(object, options)).await;
+    world.outcome = Some(match subscribed {
+        Ok(id) => {
+            world.consumers.insert(alias, Consumer { id, topic, subscription });
+            Ok(())
+        }
+        Err(e) => Err(e),
+    });
+    Ok(())
+}
+
+/// The same with options.
+#[when(expr = "the application tries to subscribe {consumer} on {topic} with")]
+async fn try_subscribe_with(
+    world: &mut World,
+    name: ConsumerName,
+    topic: Topic,
+    step: &gherkin::Step,
+) -> Step {
+    let options = queue_options(step)?;
+    try_to_subscribe(world, name.0, topic.0, options).await
+}
+
+fn queue_options(step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
+    let mut made = QueueOptions::default();
+    for (name, value) in options(step)? {
+        match name.as_str() {
+            "subscription" => made.subscription = Some(value),
+            "name" => made.name = Some(value),
+            "initial position" => {
+                made.initial_position = match value.as_str() {
+                    "earliest" => InitialPosition::Earliest,
+                    "latest" => InitialPosition::Latest,
+                    other => return Err(Trouble(format!("no such initial position: {other}"))),
+                }
+            }
+            "schema" => made.schema = schema(&value)?,
+            "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
+            other => return Err(Trouble(format!("a queue consumer has no option {other:?}"))),
+        }
+    }
+    Ok(made)
+}
+
+// ---- receiving ----
+
+/// Receives this many messages; each must come.
+#[when(expr = "{consumer} receives {int} message(s)")]
+async fn receives(world: &mut World, name: ConsumerName, count: usize) -> Step {
+    for got in 0..count {
+        match next(world, &name.0, PATIENCE_MS).await? {
+            Some(message) => world.deliveries.push(Delivery { consumer: name.0.clone(), message }),
+            None => world.broken(
+                &RECEIVE,
+                format!("{got} messages came instead of {count}, then none for {} s", PATIENCE_MS / 1000),
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// Receives and acknowledges this many messages.
+#[when(expr = "{consumer} receives and acknowledges {int} message(s)")]
+async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count: usize) -> Step {
+    for _ in 0..count {
+        receives(world, name.clone(), 1).await?;
+        let handle = world.deliveries.last().map(|d| d.message.handle);
+        acknowledge(world, &name.0, handle.into_iter().collect()).await?;
+    }
+    Ok(())
+}
+
+async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
+    let consumer = world.consumer(alias)?;
+    let received = world.client().await.receive_within(consumer.id, wait_ms).await;
+    Ok(world.expect(&["API-4.4", "API-2.7", "API-4.3"], received, "receive"))
+}
+
+/// A receive without a limit, under way while the scenario goes on.
+#[when(expr = "the application starts to receive from {consumer}")]
+async fn start_receive(world: &mut World, name: ConsumerName) -> Step {
+    let consumer = world.consumer(&name.0)?.id;
+    let client = world.client().await;
+    let task = tokio::task::spawn_local(async move {
+        let message = client.receive(consumer).await?;
+        Ok(Started::Message(name.0, Some(message)))
+    });
+    world.started.insert("receive".to_owned(), task);
+    world.settle().await;
+    Ok(())
+}
+
+/// A receive with a limit gives nothing, and no error.
+#[then(expr = "a receive from {consumer} gives nothing within {int} ms")]
+async fn gives_nothing(world: &mut World, name: ConsumerName, wait_ms: u64) -> Step {
+    let got = next(world, &name.0, wait_ms).await?;
+    let requirements =
+        ["API-4.4", "API-4.2.4", "API-4.2.1", "API-4.2.6", "IMPL-5.8", "API-3.2.6", "API-3.2.7", "API-4.2.5"];
+    if let Some(message) = got {
+        let text = String::from_utf8_lossy(&message.payload).into_owned();
+        world.broken(&requirements, format!("{text:?} came although nothing was outstanding"));
+    }
+    Ok(())
+}
+
+// ---- acknowledging ----
+
+/// Acknowledges everything that the consumer gave so far.
+#[when(expr = "{consumer} acknowledges everything it received")]
+async fn acknowledge_all(world: &mut World, name: ConsumerName) -> Step {
+    let handles =
+        world.deliveries.iter().filter(|d| d.consumer == name.0).map(|d| d.message.handle).collect();
+    acknowledge(world, &name.0, handles).await
+}
+
+/// Acknowledges one of the messages that the consumer gave, counted from 1 in the order in which they came.
+#[when(expr = "{consumer} acknowledges message number {int} of those it received")]
+async fn acknowledge_nth(world: &mut World, name: ConsumerName, number: usize) -> Step {
+    let handle = nth(world, &name.0, number)?;
+    acknowledge(world, &name.0, vec![handle]).await
+}
+
+/// Negatively acknowledges one of the messages that the consumer gave.
+#[when(expr = "{consumer} negatively acknowledges message number {int} of those it received")]
+async fn nack_nth(world: &mut World, name: ConsumerName, number: usize) -> Step {
+    let handle = nth(world, &name.0, number)?;
+    let consumer = world.consumer(&name.0)?;
+    let client = world.client().await;
+    let done = world.within(client.negative_acknowledge(consumer.id, handle)).await;
+    world.expect(&["API-4.2.5", "IMPL-5.6"], done, "negative acknowledgement");
+    Ok(())
+}
+
+fn nth(world: &World, alias: &str, number: usize) -> Result<u64, Trouble> {
+    let mut own = world.deliveries.iter().filter(|d| d.consumer == alias);
+    own.nth(number.saturating_sub(1))
+        .map(|d| d.message.handle)
+        .ok_or_else(|| Trouble(format!("the consumer gave fewer than {number} messages")))
+}
+
+async fn acknowledge(world: &mut World, alias: &str, handles: Vec<u64>) -> Step {
+    let consumer = world.consumer(alias)?;
+    for handle in handles {
+        let client = world.client().await;
+        let done = world.within(client.acknowledge(consumer.id, handle)).await;
+        world.expect(&["API-4.2.4", "IMPL-5.5"], done, "acknowledgement");
+    }
+    world.settle().await;
+    Ok(())
+}
+
+/// Closes a consumer.
+#[when(expr = "the application closes {consumer}")]
+async fn close(world: &mut World, name: ConsumerName) -> Step {
+    let consumer = world.consumer(&name.0)?;
+    let client = world.client().await;
+    let closed = world.within(client.close_consumer(consumer.id)).await;
+    world.expect(&["API-4.2.6"], closed, "closing the consumer");
+    Ok(())
+}
+
+// ---- judging ----
+
+/// Every message whose send succeeded came to one of the consumers, once.
+#[then("every message was received exactly once")]
+async fn exactly_once(world: &mut World) -> Step {
+    await_sends(world).await;
+    let mut came: BTreeMap<String, usize> = BTreeMap::new();
+    for delivery in &world.deliveries {
+        *came.entry(text(&delivery.message)).or_default() += 1;
+    }
+    for sent in world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_)))) {
+        let crate::client::Value::Text(value) = &sent.message.value else { continue };
+        let times = came.remove(value).unwrap_or(0);
+        let requirements =
+            ["API-4.2.1", "IMPL-5.7", "IMPL-5.3", "IMPL-5.2", "IMPL-5.1", "API-4.2.6", "API-2.8", "API-2.7"];
+        world.judge(&requirements, times == 1, || {
+            format!("{value:?} was sent once and received {times} times")
+        });
+    }
+    let strange: Vec<String> = came.into_keys().collect();
+    world.judge(&["API-3.2.1", "DATA-3.1"], strange.is_empty(), || {
+        format!("received and never sent: {}", strange.join(", "))
+    });
+    Ok(())
+}
+
+/// The consumer reports the canonical name of its topic.
+#[then(expr = "{consumer} names {topic} as its topic")]
+async fn consumer_names_topic(world: &mut World, name: ConsumerName, topic: Topic) -> Step {
+    let consumer = world.consumer(&name.0)?;
+    let expected = world.topic(&topic.0)?;
+    let described = world.client().await.describe_consumer(consumer.id).await;
+    let described = world.expect(&["DATA-1.3"], described, "asking the consumer for its topic");
+    world.judge(&["DATA-1.3"], described.topic == expected, || {
+        format!("the consumer's topic is {:?} instead of {expected:?}", described.topic)
+    });
+    Ok(())
+}
+
+/// No message came to two consumers, or to one twice.
+#[then("no message was received twice")]
+fn none_twice(world: &mut World) -> Step {
+    let mut came = BTreeSet::new();
+    for delivery in &world.deliveries {
+        let value = text(&delivery.message);
+        world.judge(&["API-4.2.1"], came.insert(value.clone()), || format!("{value:?} was received twice"));
+    }
+    Ok(())
+}
+
+/// The consumers together got messages from all; none got the same.
+#[then("each consumer received a part of the messages")]
+fn shared(world: &mut World) -> Step {
+    let parts: BTreeSet<&str> = world.deliveries.iter().map(|d| d.consumer.as_str()).collect();
+    if parts.len() == world.consumers.len() {
+        Ok(())
+    } else {
+        Err(Trouble::new("one of the consumers received nothing, so nothing was shared"))
+    }
+}
+
+/// The last message that a consumer gave carries this redelivery count.
+#[then(expr = "the last message has redelivery count {int}")]
+fn redelivery_count(world: &mut World, count: u32) -> Step {
+    let message = last(world)?;
+    world.judge(&["ERR-5.2", "DATA-3.11"], message.redelivery_count == count, || {
+        format!("the redelivery count is {} instead of {count}", message.redelivery_count)
+    });
+    Ok(())
+}
+
+/// The last message that a consumer gave is one that came before.
+#[then(expr = "the last message is message number {int} of those {consumer} received")]
+fn is_message(world: &mut World, number: usize, name: ConsumerName) -> Step {
+    let handle_text = world
+        .deliveries
+        .iter()
+        .filter(|d| d.consumer == name.0)
+        .nth(number.saturating_sub(1))
+        .map(|d| text(&d.message))
+        .ok_or_else(|| Trouble(format!("the consumer gave fewer than {number} messages")))?;
+    let message = last(world)?;
+    world.judge(&["API-4.2.5", "IMPL-5.6", "API-4.2.4"], text(&message) == handle_text, || {
+        format!("{:?} came again instead of {handle_text:?}", text(&message))
+    });
+    Ok(())
+}
+
+/// What the last received message is like: value, key, `no key`, property NAME, properties (a count), event time,
+/// sequence id, producer name, redelivery count, size.
+#[then("the last message has")]
+fn has(world: &mut World, step: &gherkin::Step) -> Step {
+    let message = last(world)?;
+    for (name, expected) in options(step)? {
+        let (requirements, seen): (&[&str], String) = match name.as_str() {
+            "value" => (&["API-3.2.1", "DATA-3.1"], text_of(&message.value)),
+            "payload" => (&["DATA-3.2", "API-3.2.1"], stc_proto::fields::hex(&message.payload)),
+            "key" => (&["DATA-3.4", "API-3.2.2"], message.key.clone().unwrap_or_else(|| "absent".to_owned())),
+            "properties" => (&["DATA-3.5", "API-3.2.3"], message.properties.len().to_string()),
+            "event time" => (
+                &["DATA-3.7", "API-3.2.4"],
+                message.event_time_ms.map_or_else(|| "absent".to_owned(), |t| t.to_string()),
+            ),
+            "sequence id" => (&["DATA-3.8", "API-3.2.5"], message.sequence_id.to_string()),
+            "producer name" => {
+                (&["DATA-3.9"], message.producer_name.clone().unwrap_or_else(|| "absent".to_owned()))
+            }
+            "redelivery count" => (&["DATA-3.11"], message.redelivery_count.to_string()),
+            "size" => (&["DATA-3.12"], message.size.to_string()),
+            other => match other.strip_prefix("property ") {
+                Some(property) => (
+                    &["DATA-3.5", "API-3.2.3"],
+                    message
+                        .properties
+                        .iter()
+                        .find(|(k, _)| k == property)
+                        .map_or_else(|| "absent".to_owned(), |(_, v)| v.clone()),
+                ),
+                None => return Err(Trouble(format!("a received message has no {other:?}"))),
+            },
+        };
+        world.judge(requirements, seen == expected, || {
+            format!("the message's {name} is {seen:?} instead of {expected:?}")
+        });
+    }
+    Ok(())
+}
+
+/// The received messages carry this many different sequence ids.
+#[then(expr = "the received messages have {int} different sequence identifiers")]
+fn sequence_ids(world: &mut World, count: usize) -> Step {
+    let ids: BTreeSet<u64> = world.deliveries.iter().map(|d| d.message.sequence_id).collect();
+    world.judge(&["DATA-3.8"], ids.len() == count, || {
+        format!("the sequence identifiers are {ids:?}, {count} messages have {count} of them")
+    });
+    Ok(())
+}
+
+/// The name may go on after this: segment producers are called after the producer and the segment.
+#[then(expr = "the last message's producer name begins with {string}")]
+fn producer_name(world: &mut World, beginning: String) -> Step {
+    let name = last(world)?.producer_name;
+    world.judge(&["DATA-3.9"], name.as_ref().is_some_and(|n| n.starts_with(&beginning)), || {
+        format!("the producer's name is {name:?} and begins otherwise than {beginning:?}")
+    });
+    Ok(())
+}
+
+/// Publish times are there, and go up with the order of sends.
+#[then("the received messages have publish times that do not decrease")]
+fn publish_times(world: &mut World) -> Step {
+    let mut before = 1;
+    for delivery in &world.deliveries {
+        let time = delivery.message.publish_time_ms;
+        world.judge(&["DATA-3.6"], time >= before, || {
+            format!("publish time {time} ms comes after {before} ms")
+        });
+        before = time;
+    }
+    if world.deliveries.is_empty() { Err(Trouble::new("nothing was received")) } else { Ok(()) }
+}
+
+/// The last message reports the canonical name of the topic.
+#[then(expr = "the last message names {topic} as its topic")]
+fn names_topic(world: &mut World, topic: Topic) -> Step {
+    let expected = world.topic(&topic.0)?;
+    let message = last(world)?;
+    world.judge(&["DATA-1.3"], message.topic == expected, || {
+        format!("the message's topic is {:?} instead of {expected:?}", message.topic)
+    });
+    Ok(())
+}
+
+/// The identifier that send returned is the one that the consumer reports for the message.
+#[then("every received message has the identifier that its send returned")]
+async fn same_id(world: &mut World) -> Step {
+    await_sends(world).await;
+    for delivery in &world.deliveries {
+        let value = text(&delivery.message);
+        let sent = world.sent.iter().find(|s| s.message.value == crate::client::Value::Text(value.clone()));
+        let Some(Ok(id)) = sent.and_then(|s| s.outcome.as_ref()) else { continue };
+        world.judge(&["API-3.2.10", "DATA-3.3"], *id == delivery.message.id, || {
+            format!("{value:?}: send returned another identifier than the consumer reports")
+        });
+    }
+    Ok(())
+}
+
+fn last(world: &World) -> Result<Received, Trouble> {
+    world.deliveries.last().map(|d| d.message.clone()).ok_or_else(|| Trouble::new("nothing was received"))
+}
+
+fn text(message: &Received) -> String {
+    String::from_utf8_lossy(&message.payload).into_owned()
+}
+
+fn text_of(value: &crate::client::Value) -> String {
+    match value {
+        crate::client::Value::Text(text) => text.clone(),
+        crate::client::Value::Int64(number) => number.to_string(),
+        crate::client::Value::Bytes(bytes) => stc_proto::fields::hex(bytes),
+    }
+}

@@ -1,0 +1,30 @@
+//! The vocabulary of the scenarios, by subject.
+//!
+//! | Module | Steps about |
+//! |---|---|
+//! | [`cluster`] | how the simulated cluster is set up, brokers that die, connections that break |
+//! | [`topic`] | making topics, changing their segments |
+//! | [`layout`] | layout pushes: held, repeated, forged |
+//! | [`produce`] | producers and sends |
+//! | [`stored`] | where and in which order messages are stored |
+//! | [`entries`] | batches and bucket stamps |
+//! | [`consume`] | queue consumers |
+//! | [`journal`] | what went over the wire |
+//! | [`faults`] | faults that are armed |
+//! | [`errors`] | operations that fail |
+//! | [`params`] | parameters: who, which topic, which hash |
+//!
+//! `Given` and `When` steps do things and hold the client to succeed; `Then` steps judge. A step that judges names the
+//! requirements that it can stand for, and blames the one that the scenario cites.
+
+pub mod cluster;
+pub mod consume;
+pub mod entries;
+pub mod errors;
+pub mod faults;
+pub mod journal;
+pub mod layout;
+pub mod params;
+pub mod produce;
+pub mod stored;
+pub mod topic;

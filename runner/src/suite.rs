@@ -1,0 +1,142 @@
+//! The suite as a whole: scenarios and catalogue, loaded from the folder of the features, and one run over them.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use stc_reports::{LeftOut, Report, ScenarioResult, Target, Tool};
+use thiserror::Error;
+
+use crate::catalogue::{Catalogue, CatalogueError, checklist};
+use crate::feature::{self, FeatureError, Scenario};
+use crate::report;
+use crate::run::{self, RunConfig};
+use crate::select::{Selection, SelectionError, unmet};
+use crate::target::TargetConfig;
+
+/// Scenarios and requirements.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// The requirements.
+    pub catalogue: Catalogue,
+    /// All scenarios, in the order of the feature files.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// Why the suite cannot be used.
+#[derive(Debug, Error)]
+pub enum SuiteError {
+    /// The catalogue.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// A feature file.
+    #[error(transparent)]
+    Feature(#[from] FeatureError),
+}
+
+impl Suite {
+    /// Reads `requirements.yaml` and all feature files under `dir`.
+    ///
+    /// # Errors
+    /// [`SuiteError`].
+    pub fn load(dir: &Path) -> Result<Suite, SuiteError> {
+        Ok(Suite {
+            catalogue: Catalogue::load(&dir.join("requirements.yaml"))?,
+            scenarios: feature::load(dir)?,
+        })
+    }
+
+    /// Runs what is selected and reports on it.
+    ///
+    /// # Errors
+    /// [`SelectionError`]: nothing is run.
+    pub fn run(
+        &self,
+        selection: &Selection,
+        config: &RunConfig,
+        command: String,
+    ) -> Result<Report, SelectionError> {
+        let selected = selection.select(&self.scenarios)?;
+        let target = &config.environment.target;
+        let mut runnable = Vec::new();
+        let mut left_out = Vec::new();
+        for scenario in selected {
+            match unmet(scenario, target.offers(), target.kind().as_str()) {
+                None => runnable.push(scenario),
+                Some(reason) => left_out.push(LeftOut { scenario: scenario.id.clone(), reason }),
+            }
+        }
+        let started_at = rfc3339(SystemTime::now());
+        let clock = Instant::now();
+        let scenarios = run::run(&runnable, config);
+        Ok(self.report(
+            selection,
+            config,
+            command,
+            Ran { scenarios, left_out, started_at, took: clock.elapsed() },
+        ))
+    }
+
+    fn report(&self, selection: &Selection, config: &RunConfig, command: String, ran: Ran) -> Report {
+        let environment = &config.environment;
+        let (service_url, admin_url) = match &environment.target {
+            TargetConfig::Url { service_url, admin_url } => {
+                (Some(service_url.clone()), Some(admin_url.clone()))
+            }
+            TargetConfig::Memory | TargetConfig::Tcp => (None, None),
+        };
+        Report {
+            tool: Tool { name: "stc".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+            started_at: ran.started_at,
+            seed: config.seed,
+            profile: environment.profile.clone(),
+            target: Target { kind: environment.target.kind(), service_url, admin_url },
+            client: environment.client.info(),
+            duration_ms: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
+            filtered: selection.is_filtered(),
+            command,
+            checklist: checklist(),
+            requirements: report::requirements(&self.catalogue, &self.scenarios, &ran.scenarios),
+            scenarios: ran.scenarios,
+            left_out: ran.left_out,
+            stale_known_failures: Vec::new(),
+        }
+    }
+}
+
+struct Ran {
+    scenarios: Vec<ScenarioResult>,
+    left_out: Vec<LeftOut>,
+    started_at: String,
+    took: Duration,
+}
+
+/// A time as RFC 3339 in UTC, to the second.
+fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days since 1 March of year 0, in eras of 400 years: the leap day is the last of its year then.
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_dates() {
+        let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_767_225_600), "2026-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,151 @@
+//! Pulsar's admin REST as the steps use it, over HTTP or straight into the simulated cluster's router.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, header};
+use serde_json::Value as Json;
+use thiserror::Error;
+use tower::ServiceExt as _;
+
+/// Longest answer that is read, in bytes.
+const MAX_ANSWER: usize = 16 * 1024 * 1024;
+
+/// How long a call over HTTP may take. A broker that starts its metadata store answers its first calls slowly.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why a call gave no answer, or not the expected one.
+#[derive(Debug, Error)]
+pub enum AdminError {
+    /// There was no answer.
+    #[error("{method} {path}: {message}")]
+    NoAnswer {
+        /// The method.
+        method: Method,
+        /// The path.
+        path: String,
+        /// Why.
+        message: String,
+    },
+    /// The answer says that the call failed.
+    #[error("{method} {path}: {status} {body}")]
+    Refused {
+        /// The method.
+        method: Method,
+        /// The path.
+        path: String,
+        /// HTTP status.
+        status: u16,
+        /// What the broker says.
+        body: String,
+    },
+    /// The answer cannot be read.
+    #[error("GET {path}: {message}")]
+    Answer {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// The body as text.
+    pub body: String,
+}
+
+/// Access to the admin REST of one broker.
+#[derive(Clone)]
+pub enum Admin {
+    /// A router in this process.
+    InProcess(Router),
+    /// A base URL, `http://host:port`.
+    Http(String),
+}
+
+impl Admin {
+    /// One call. The answer may be a refusal.
+    ///
+    /// # Errors
+    /// [`AdminError::NoAnswer`].
+    pub async fn call(&self, method: Method, path: &str, body: Option<Json>) -> Result<Answer, AdminError> {
+        let no_answer =
+            |message: String| AdminError::NoAnswer { method: method.clone(), path: path.to_owned(), message };
+        match self {
+            Admin::InProcess(router) => in_process(router.clone(), method.clone(), path, body).await,
+            Admin::Http(base) => {
+                let (method, url) = (method.clone(), format!("{}{path}", base.trim_end_matches('/')));
+                tokio::task::spawn_blocking(move || over_http(method, &url, body))
+                    .await
+                    .unwrap_or_else(|e| Err(e.to_string()))
+            }
+        }
+        .map_err(no_answer)
+    }
+
+    /// One call that must succeed.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn must(&self, method: Method, path: &str, body: Option<Json>) -> Result<String, AdminError> {
+        let answer = self.call(method.clone(), path, body).await?;
+        if (200..300).contains(&answer.status) {
+            Ok(answer.body)
+        } else {
+            Err(AdminError::Refused {
+                method,
+                path: path.to_owned(),
+                status: answer.status,
+                body: answer.body,
+            })
+        }
+    }
+}
+
+async fn in_process(
+    router: Router,
+    method: Method,
+    path: &str,
+    body: Option<Json>,
+) -> Result<Answer, String> {
+    let builder = Request::builder().method(method).uri(path);
+    let request = match body {
+        Some(json) => {
+            builder.header(header::CONTENT_TYPE, "application/json").body(Body::from(json.to_string()))
+        }
+        None => builder.body(Body::empty()),
+    }
+    .map_err(|e| e.to_string())?;
+    let response = match router.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let status = response.status().as_u16();
+    let bytes = to_bytes(response.into_body(), MAX_ANSWER).await.map_err(|e| e.to_string())?;
+    Ok(Answer { status, body: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+fn over_http(method: Method, url: &str, body: Option<Json>) -> Result<Answer, String> {
+    let agent = ureq::Agent::new_with_config(
+        ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT)).build(),
+    );
+    let builder = axum::http::Request::builder()
+        .method(method)
+        .uri(url)
+        .header(header::CONTENT_TYPE, "application/json");
+    let request = builder.body(body.map(|b| b.to_string()).unwrap_or_default()).map_err(|e| e.to_string())?;
+    let mut response = agent.run(request).map_err(|e| e.to_string())?;
+    let status = response.status().as_u16();
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(MAX_ANSWER as u64)
+        .read_to_string()
+        .map_err(|e| e.to_string())?;
+    Ok(Answer { status, body })
+}

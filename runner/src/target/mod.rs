@@ -1,0 +1,178 @@
+//! The broker side of a scenario: a simulated cluster of its own, or a broker elsewhere.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use sim_broker::core::config::ClusterConfig;
+use sim_broker::core::fault::FaultStatus;
+use sim_broker::core::ids::BrokerId;
+use sim_broker::core::journal::Record;
+use sim_broker::core::profile::{Feature, Profile};
+use sim_broker::{Control, SimCluster, TcpOptions};
+use stc_reports::TargetKind;
+
+use crate::feature::Need;
+use crate::judge::Trouble;
+use admin::Admin;
+
+pub mod admin;
+pub mod layout;
+
+/// What a run is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetConfig {
+    /// A simulated cluster in this process for each scenario, under virtual time.
+    Memory,
+    /// A simulated cluster over TCP for each scenario.
+    Tcp,
+    /// A broker elsewhere, shared by all scenarios.
+    Url {
+        /// Binary service URL, `pulsar://host:port`.
+        service_url: String,
+        /// Admin URL, `http://host:port`.
+        admin_url: String,
+    },
+}
+
+impl TargetConfig {
+    /// Whether time is virtual.
+    pub fn is_memory(&self) -> bool {
+        *self == TargetConfig::Memory
+    }
+
+    /// The kind as reports name it.
+    pub fn kind(&self) -> TargetKind {
+        match self {
+            TargetConfig::Memory => TargetKind::Memory,
+            TargetConfig::Tcp => TargetKind::Tcp,
+            TargetConfig::Url { .. } => TargetKind::Url,
+        }
+    }
+
+    /// What scenarios can have on it.
+    pub fn offers(&self) -> &'static [Need] {
+        match self {
+            TargetConfig::Memory => &Need::ALL,
+            TargetConfig::Tcp => &[Need::Control, Need::Journal],
+            TargetConfig::Url { .. } => &[],
+        }
+    }
+}
+
+/// How a simulated cluster is set up for a scenario. A broker elsewhere is as it is: scenarios that change anything
+/// here are tagged `@needs-control`.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Name of the profile.
+    pub profile: String,
+    /// How many brokers.
+    pub brokers: u32,
+    /// Feature flags that CONNECTED leaves out although the profile has them.
+    pub without: Vec<Feature>,
+    /// Whether segments have entry buckets.
+    pub entry_buckets: bool,
+    /// Seed of the cluster.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// Three brokers that follow the profile.
+    pub fn new(profile: &str, seed: u64) -> Setup {
+        Setup { profile: profile.to_owned(), brokers: 3, without: Vec::new(), entry_buckets: true, seed }
+    }
+
+    fn cluster(&self) -> Result<ClusterConfig, Trouble> {
+        let mut profile = Profile::built_in(&self.profile)?;
+        profile.features.retain(|f| !self.without.contains(f));
+        if !self.entry_buckets {
+            profile.entry_bucket_budget = 0;
+        }
+        let mut config = ClusterConfig::new(profile);
+        config.brokers = self.brokers;
+        config.seed = self.seed;
+        Ok(config)
+    }
+}
+
+/// A running broker side.
+#[derive(Clone)]
+pub struct Broker {
+    /// Where clients connect.
+    pub service_url: String,
+    /// Admin REST of the first broker.
+    pub admin: Admin,
+    /// The simulated cluster, if it is one.
+    pub cluster: Option<SimCluster>,
+    /// Whether clients in this process open in-memory links to [`Broker::cluster`].
+    pub in_memory: bool,
+}
+
+impl Broker {
+    /// Starts the broker side of one scenario.
+    ///
+    /// # Errors
+    /// When the profile is unknown or no port is free.
+    pub async fn start(target: &TargetConfig, setup: &Setup) -> Result<Broker, Trouble> {
+        match target {
+            TargetConfig::Url { service_url, admin_url } => Ok(Broker {
+                service_url: service_url.clone(),
+                admin: Admin::Http(admin_url.clone()),
+                cluster: None,
+                in_memory: false,
+            }),
+            TargetConfig::Memory => {
+                let cluster = SimCluster::in_memory(setup.cluster()?);
+                Ok(Broker {
+                    service_url: cluster.service_url(),
+                    admin: Admin::InProcess(sim_broker::admin::router(cluster.clone(), BrokerId(0))),
+                    cluster: Some(cluster),
+                    in_memory: true,
+                })
+            }
+            TargetConfig::Tcp => {
+                let options = TcpOptions { bind: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, admin_port: 0 };
+                let cluster = SimCluster::tcp(setup.cluster()?, options).await?;
+                let admin = cluster.admin_urls().into_iter().next();
+                Ok(Broker {
+                    service_url: cluster.service_url(),
+                    admin: Admin::Http(admin.ok_or_else(|| Trouble::new("the cluster has no admin URL"))?),
+                    cluster: Some(cluster),
+                    in_memory: false,
+                })
+            }
+        }
+    }
+
+    /// The control API.
+    ///
+    /// # Errors
+    /// When the target has none: the scenario lacks `@needs-control`.
+    pub fn control(&self) -> Result<Control, Trouble> {
+        self.cluster
+            .as_ref()
+            .map(SimCluster::control)
+            .ok_or_else(|| Trouble::new("the target has no control API: tag the scenario @needs-control"))
+    }
+
+    /// The journal so far; `None` where there is none.
+    pub fn journal(&self) -> Option<Vec<Record>> {
+        self.cluster.as_ref().map(|c| c.control().journal())
+    }
+
+    /// Armed faults that have not struck as often as they were to, in words.
+    pub fn unfired_faults(&self) -> Vec<String> {
+        let unfired = |s: &FaultStatus| s.fired < s.fault.count;
+        let describe = |s: FaultStatus| {
+            let command = s.fault.when.command.unwrap_or_else(|| "any command".to_owned());
+            format!("{:?} on {command}, {} of {} times", s.fault.effect, s.fired, s.fault.count)
+        };
+        let faults = self.cluster.as_ref().map(|c| c.control().faults()).unwrap_or_default();
+        faults.into_iter().filter(unfired).map(describe).collect()
+    }
+
+    /// Ends a simulated cluster.
+    pub async fn shutdown(&self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.shutdown().await;
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The cucumber world: what one scenario has made so far, and the two observers it judges by.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::Method;
+use serde_json::Value as Json;
+use stc_proto::{Layout, TopicName};
+use tokio::task::JoinHandle;
+
+use crate::client::{
+    ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
+    ProducerId, Received, Reply, TicketId, Value,
+};
+use crate::feature::Scenario;
+use crate::judge::{Finding, Trouble};
+use crate::run::Environment;
+use crate::target::{Broker, Setup, layout};
+use crate::wire::Wire;
+
+/// How long a client outside of virtual time gets to react to something that it does not answer.
+pub const GRACE: Duration = Duration::from_millis(200);
+
+/// Name of the one topic, client, producer or consumer of a scenario that has no second one.
+pub const THE: &str = "the";
+
+/// A send that a step asked for.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// Alias of the producer.
+    pub producer: String,
+    /// Alias of the topic.
+    pub topic: String,
+    /// What was sent.
+    pub message: Outgoing,
+    /// The asynchronous send whose outcome was not asked for yet.
+    pub ticket: Option<TicketId>,
+    /// How it ended, once that is known.
+    pub outcome: Option<Result<MessageId, ClientError>>,
+}
+
+/// A message that a consumer gave.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Alias of the consumer.
+    pub consumer: String,
+    /// The message.
+    pub message: Received,
+}
+
+/// A producer and the topic that it was made on.
+#[derive(Debug, Clone)]
+pub struct Producer {
+    /// Handle.
+    pub id: ProducerId,
+    /// Alias of its topic.
+    pub topic: String,
+    /// The name that the application gave it.
+    pub name: Option<String>,
+}
+
+/// A queue consumer and what it was made with.
+#[derive(Debug, Clone)]
+pub struct Consumer {
+    /// Handle.
+    pub id: ConsumerId,
+    /// Alias of its topic.
+    pub topic: String,
+    /// Its subscription.
+    pub subscription: String,
+}
+
+/// What an operation in the background will give, in one of these forms.
+#[derive(Debug)]
+pub enum Started {
+    /// CreateProducer, for the alias.
+    Producer(String, Producer),
+    /// Subscribe, for the alias.
+    Consumer(String, Consumer),
+    /// A message from the consumer of this alias, or nothing when its time was over.
+    Message(String, Option<Received>),
+    /// Close, flush or the like.
+    Done,
+}
+
+/// Why cucumber cannot make a world.
+#[derive(Debug, thiserror::Error)]
+#[error("a world is made by the driver, which knows the scenario")]
+pub struct MadeByDriver;
+
+/// The state of one scenario.
+#[derive(cucumber::World)]
+#[world(init = Self::refuse)]
+pub struct World {
+    /// Id of the scenario.
+    pub scenario: String,
+    requirements: Vec<String>,
+    environment: Arc<Environment>,
+    /// Seed of this scenario.
+    pub seed: u64,
+    /// How the cluster is to be set up; it starts when something first needs it.
+    pub setup: Setup,
+    broker: Option<Broker>,
+    client: Option<Rc<dyn ClientUnderTest>>,
+    /// Full names of topics by alias.
+    pub topics: BTreeMap<String, String>,
+    /// Client objects by alias.
+    pub clients: BTreeMap<String, ClientId>,
+    /// Producers by alias.
+    pub producers: BTreeMap<String, Producer>,
+    /// Queue consumers by alias.
+    pub consumers: BTreeMap<String, Consumer>,
+    /// All sends, in the order of their calls.
+    pub sent: Vec<Sent>,
+    /// All messages that consumers gave, in order.
+    pub deliveries: Vec<Delivery>,
+    /// Operations in the background, by what the step calls them.
+    pub started: BTreeMap<String, JoinHandle<Result<Started, ClientError>>>,
+    /// How the last operation that may fail ended.
+    pub outcome: Option<Result<(), ClientError>>,
+    /// Numbers that steps remember, such as journal positions, by name.
+    pub marks: BTreeMap<String, u64>,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("scenario", &self.scenario)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// Worlds come from the driver, which knows the scenario; cucumber's own runner is not used.
+    fn refuse() -> Result<World, MadeByDriver> {
+        Err(MadeByDriver)
+    }
+
+    pub(crate) fn new(scenario: &Scenario, environment: Arc<Environment>, seed: u64) -> World {
+        World {
+            scenario: scenario.id.clone(),
+            requirements: scenario.requirements.clone(),
+            setup: Setup::new(&environment.profile, seed),
+            environment,
+            seed,
+            broker: None,
+            client: None,
+            topics: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            producers: BTreeMap::new(),
+            consumers: BTreeMap::new(),
+            sent: Vec::new(),
+            deliveries: Vec::new(),
+            started: BTreeMap::new(),
+            outcome: None,
+            marks: BTreeMap::new(),
+        }
+    }
+
+    /// Changes how the cluster is set up. Only before something started it.
+    ///
+    /// # Errors
+    /// When it runs already: the step is in the wrong place.
+    pub fn set_up(&mut self, change: impl FnOnce(&mut Setup)) -> Result<(), Trouble> {
+        if self.broker.is_some() {
+            return Err(Trouble::new("the cluster is set up before anything uses it"));
+        }
+        change(&mut self.setup);
+        Ok(())
+    }
+
+    /// The broker side, started on first use. Ends the scenario as *could not run* when it does not start.
+    pub async fn broker(&mut self) -> Broker {
+        if let Some(broker) = &self.broker {
+            return broker.clone();
+        }
+        match Broker::start(&self.environment.target, &self.setup).await {
+            Ok(broker) => {
+                self.broker = Some(broker.clone());
+                broker
+            }
+            Err(e) => Finding::CouldNotRun { reason: format!("the target did not start: {e}") }.raise(),
+        }
+    }
+
+    /// The broker side, if something started it.
+    pub fn started_broker(&self) -> Option<&Broker> {
+        self.broker.as_ref()
+    }
+
+    /// The client under test, started on first use.
+    pub async fn client(&mut self) -> Rc<dyn ClientUnderTest> {
+        if let Some(client) = &self.client {
+            return Rc::clone(client);
+        }
+        let broker = self.broker().await;
+        match self.environment.client.start(&broker, self.seed).await {
+            Ok(client) => {
+                self.client = Some(Rc::clone(&client));
+                client
+            }
+            Err(e) => Finding::CouldNotRun { reason: format!("the client did not start: {e}") }.raise(),
+        }
+    }
+
+    /// The client under test, if something started it.
+    pub fn started_client(&self) -> Option<Rc<dyn ClientUnderTest>> {
+        self.client.clone()
+    }
+
+    /// The client object of this alias, opened on first use.
+    pub async fn client_object(&mut self, alias: &str) -> ClientId {
+        if let Some(id) = self.clients.get(alias) {
+            return *id;
+        }
+        let service_url = self.broker().await.service_url;
+        let client = self.client().await;
+        let opened = client.open(ClientOptions { service_url, operation_timeout_ms: None }).await;
+        let id = self.expect(&[], opened, "building a client");
+        self.clients.insert(alias.to_owned(), id);
+        id
+    }
+
+    /// The full name of the topic of this alias.
+    ///
+    /// # Errors
+    /// When no step made it.
+    pub fn topic(&self, alias: &str) -> Result<String, Trouble> {
+        self.topics
+            .get(alias)
+            .cloned()
+            .ok_or_else(|| Trouble(format!("no step made a topic {}", shown(alias))))
+    }
+
+    /// A name for a topic that no other scenario and no other run uses.
+    pub fn fresh_name(&self, alias: &str) -> String {
+        let slug: String = self
+            .scenario
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+            .collect();
+        let alias = if alias == THE { String::new() } else { format!("-{alias}") };
+        format!("{slug}{alias}-{:08x}", self.seed as u32)
+    }
+
+    /// The producer of this alias.
+    ///
+    /// # Errors
+    /// When no step made it.
+    pub fn producer(&self, alias: &str) -> Result<Producer, Trouble> {
+        self.producers
+            .get(alias)
+            .cloned()
+            .ok_or_else(|| Trouble(format!("no step made a producer {}", shown(alias))))
+    }
+
+    /// The queue consumer of this alias.
+    ///
+    /// # Errors
+    /// When no step made it.
+    pub fn consumer(&self, alias: &str) -> Result<Consumer, Trouble> {
+        self.consumers
+            .get(alias)
+            .cloned()
+            .ok_or_else(|| Trouble(format!("no step made a consumer {}", shown(alias))))
+    }
+
+    /// The message that would be sent as number `index`, counted from 0. Its value tells it from all others.
+    pub fn message(&self, index: usize, key: Option<String>) -> Outgoing {
+        Outgoing { key, value: Value::Text(format!("m-{index}")), ..Outgoing::default() }
+    }
+
+    /// The next message.
+    pub fn next_message(&self, key: Option<String>) -> Outgoing {
+        self.message(self.sent.len(), key)
+    }
+
+    /// The requirement to blame: the first of these that the scenario cites. `None` leaves everything that it cites in
+    /// doubt. A step that several kinds of scenario share lists all that it can stand for.
+    pub fn blame(&self, candidates: &[&str]) -> Option<String> {
+        candidates.iter().find(|c| self.requirements.iter().any(|r| r == *c)).map(|c| (*c).to_owned())
+    }
+
+    /// Ends the scenario with *fail* unless `holds`, and blames as [`World::blame`] says.
+    pub fn judge(&self, candidates: &[&str], holds: bool, message: impl FnOnce() -> String) {
+        if !holds {
+            self.broken(candidates, message());
+        }
+    }
+
+    /// Ends the scenario with *fail*, and blames as [`World::blame`] says.
+    pub fn broken(&self, candidates: &[&str], message: impl Into<String>) -> ! {
+        Finding::Broken { requirement: self.blame(candidates), message: message.into() }.raise()
+    }
+
+    /// The value of an operation that has to succeed. `what` names the operation for the message.
+    pub fn expect<T>(&self, candidates: &[&str], result: Result<T, ClientError>, what: &str) -> T {
+        match result {
+            Ok(value) => value,
+            Err(e) => self.surprise(candidates, e, what),
+        }
+    }
+
+    /// Ends the scenario because an operation failed that has to succeed.
+    pub fn surprise(&self, candidates: &[&str], error: ClientError, what: &str) -> ! {
+        match error {
+            ClientError::Unsupported(capability) => Finding::Unsupported { capability }.raise(),
+            ClientError::Failed(ApiError { category, message, .. }) => {
+                self.broken(candidates, format!("{what} failed with {category}: {message}"))
+            }
+            // That something does not end is seen only by waiting, so it convicts nobody of one requirement.
+            ClientError::Hangs(seconds) => {
+                let message = format!("{what} does not end: nothing came of it in {seconds} s");
+                Finding::Broken { requirement: None, message }.raise()
+            }
+            ClientError::Gone(message) => Finding::Broken {
+                requirement: None,
+                message: format!("{what}: the client is gone: {message}"),
+            }
+            .raise(),
+        }
+    }
+
+    /// Bounds an operation that has a time-out of its own in the client.
+    pub async fn within<T>(&self, operation: Reply<'_, T>) -> Result<T, ClientError> {
+        let limit = if self.virtual_time() { Duration::from_secs(300) } else { Duration::from_secs(75) };
+        tokio::time::timeout(limit, operation).await.unwrap_or(Err(ClientError::Hangs(limit.as_secs())))
+    }
+
+    /// Whether the scenario runs under virtual time.
+    pub fn virtual_time(&self) -> bool {
+        self.environment.target.is_memory()
+    }
+
+    /// Lets everything happen that can happen by itself. In memory that is exact: virtual time moves only when nobody
+    /// has anything to do. Outside it is [`GRACE`], the one wait that rests on the clock.
+    pub async fn settle(&self) {
+        let wait = if self.virtual_time() { Duration::from_millis(1) } else { GRACE };
+        tokio::time::sleep(wait).await;
+    }
+
+    /// The journal up to now, decoded.
+    ///
+    /// # Errors
+    /// When the target has none: the scenario lacks `@needs-journal`.
+    pub fn wire(&self) -> Result<Wire, Trouble> {
+        let broker = self.broker.as_ref().ok_or_else(|| Trouble::new("nothing has used the cluster yet"))?;
+        let records = broker
+            .journal()
+            .ok_or_else(|| Trouble::new("the target has no journal: tag the scenario @needs-journal"))?;
+        Ok(Wire::new(records))
+    }
+
+    /// One admin call that must succeed.
+    ///
+    /// # Errors
+    /// [`crate::target::admin::AdminError`] as a fault of the suite.
+    pub async fn admin(&mut self, method: Method, path: &str, body: Option<Json>) -> Result<String, Trouble> {
+        Ok(self.broker().await.admin.must(method, path, body).await?)
+    }
+
+    /// The admin path of a scalable topic, `/admin/v2/scalable/{tenant}/{namespace}/{topic}`.
+    ///
+    /// # Errors
+    /// When the topic's name does not parse.
+    pub fn scalable_path(&self, alias: &str) -> Result<String, Trouble> {
+        let name = TopicName::parse(&self.topic(alias)?)?;
+        Ok(format!("/admin/v2/scalable/{}/{}", name.namespace(), name.local()))
+    }
+
+    /// The layout of a topic as the broker has it now.
+    ///
+    /// # Errors
+    /// When the admin REST does not tell it.
+    pub async fn layout(&mut self, alias: &str) -> Result<Layout, Trouble> {
+        let path = self.scalable_path(alias)?;
+        let body = self.admin(Method::GET, &path, None).await?;
+        layout::parse(&body).map_err(|e| Trouble(format!("GET {path}: {e}")))
+    }
+}
+
+fn shown(alias: &str) -> String {
+    if alias == THE { "without a name".to_owned() } else { format!("{alias:?}") }
+}

@@ -1,0 +1,8 @@
+//! Tests of the runner, and of the feature files and the catalogue that it runs.
+// Helpers of tests may panic as tests may; clippy exempts test functions only.
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
+mod features;
+mod run;
+mod selection;
+mod suite;

@@ -1,0 +1,164 @@
+//! Running scenarios against the simulated cluster in memory, with the reference client.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stc_reports::{ScenarioResult, StepStatus, Verdict};
+use stc_runner::client::reference::ReferenceFactory;
+use stc_runner::feature::{Scenario, parse};
+use stc_runner::run::{Environment, RunConfig, Trace, run, scenario_seed};
+use stc_runner::suite::Suite;
+use stc_runner::target::TargetConfig;
+
+const SEED: u64 = 7;
+
+fn config(jobs: usize) -> RunConfig {
+    RunConfig {
+        environment: Arc::new(Environment {
+            target: TargetConfig::Memory,
+            profile: "spec-1.0".to_owned(),
+            client: Arc::new(ReferenceFactory::default()),
+        }),
+        seed: SEED,
+        jobs,
+        trace: Trace::All,
+        replay: format!("replay --seed {SEED}"),
+    }
+}
+
+/// Runs one scenario with these steps.
+fn one(steps: &str) -> ScenarioResult {
+    let text = format!("Feature: f\n  @id:C1-test @C1 @IMPL-1.3 @IMPL-2.6\n  Scenario: s\n{steps}");
+    let scenarios = parse("f.feature", &text).expect("the text is a feature");
+    let refs: Vec<&Scenario> = scenarios.iter().collect();
+    run(&refs, &config(1)).pop().expect("one scenario has one result")
+}
+
+#[test]
+fn the_reference_client_passes_and_neither_jobs_nor_order_change_anything() {
+    let suite = Suite::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../features")).unwrap();
+    let forward: Vec<&Scenario> = suite.scenarios.iter().collect();
+    let backward: Vec<&Scenario> = suite.scenarios.iter().rev().collect();
+    let alone = run(&forward, &config(1));
+    let mut beside = run(&backward, &config(4));
+    beside.reverse();
+    for (one, other) in alone.iter().zip(&beside) {
+        assert_eq!(one.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", one.id, one.failure);
+        assert_eq!(one.id, other.id);
+        assert_eq!(other.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", other.id, other.failure);
+        assert_eq!(one.transcript, other.transcript, "{}: the same seed gave another journal", one.id);
+        // Two scenarios fail before they reach a broker, as they should.
+        let needs_none = ["C13-no-topic", "C13-service-url"].contains(&one.id.as_str());
+        assert!(!one.transcript.is_empty() || needs_none, "{} left no trace", one.id);
+    }
+    assert_eq!(alone.len(), suite.scenarios.len());
+}
+
+#[test]
+fn seeds_depend_on_the_run_and_on_the_scenario() {
+    assert_eq!(scenario_seed(1, "a"), scenario_seed(1, "a"));
+    assert_ne!(scenario_seed(1, "a"), scenario_seed(2, "a"));
+    assert_ne!(scenario_seed(1, "a"), scenario_seed(1, "b"));
+}
+
+#[test]
+fn what_does_not_hold_fails_and_blames_the_cited_requirement() {
+    let result = one("    Given a scalable topic with 2 segments
+    And a producer on the topic
+    When the producer sends 4 messages with 1 key
+    Then the client has a layout watch of the topic open
+    And the messages without a key went round the 2 segments in turn
+    And every send succeeds
+");
+    // Four messages of one key are in one segment, and none is without a key: the step cannot judge.
+    assert_eq!(result.verdict, Verdict::HarnessError);
+    let statuses: Vec<StepStatus> = result.steps.iter().map(|s| s.status).collect();
+    use StepStatus::{Failed, Passed, Skipped};
+    assert_eq!(statuses, [Passed, Passed, Passed, Passed, Failed, Skipped]);
+
+    let result = one("    Given a scalable topic with 2 segments
+    And a producer on the topic
+    When the producer sends 4 messages without keys
+    And the application subscribes the queue consumer on the topic with subscription \"s\"
+    And the queue consumer receives 3 messages
+    Then the messages without a key went round the 3 segments in turn
+");
+    assert_eq!(result.verdict, Verdict::Fail);
+    let failure = result.failure.unwrap();
+    assert_eq!(failure.requirement.as_deref(), Some("IMPL-2.6"));
+    assert_eq!(failure.location, "f.feature:9");
+    assert!(failure.message.contains("3 active segments take turns"), "{}", failure.message);
+    assert_eq!(result.replay, format!("replay --seed {SEED} --scenario C1-test"));
+}
+
+#[test]
+fn faults_of_the_suite_are_told_from_faults_of_the_client() {
+    let result = one("    Given the moon is full\n");
+    assert_eq!(result.verdict, Verdict::HarnessError);
+    assert!(result.failure.unwrap().message.contains("no step matches \"Given the moon is full\""));
+
+    let result = one("    When the producer sends a message\n");
+    assert_eq!(result.verdict, Verdict::HarnessError);
+    assert!(result.failure.unwrap().message.contains("no step made a producer"));
+
+    let result = one("    Given a scalable topic with 0 segments\n");
+    assert_eq!(result.verdict, Verdict::HarnessError);
+    assert!(result.failure.unwrap().message.contains("412"));
+}
+
+#[test]
+fn a_fault_that_never_strikes_fails_its_scenario() {
+    let result = one("    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the next 2 SEND on the topic are held
+    When the producer starts to send 1 message with 1 key
+    And 1 frame is held
+    And the held frames are released
+    Then every send succeeds
+");
+    assert_eq!(result.verdict, Verdict::Fail);
+    let message = result.failure.unwrap().message;
+    assert!(message.contains("never struck") && message.contains("1 of 2"), "{message}");
+}
+
+#[test]
+fn what_never_ends_is_found_out_in_virtual_time() {
+    let result = one("    Given a scalable topic with 1 segment
+    And a queue consumer on the topic with subscription \"s\"
+    When the application starts to receive from the queue consumer
+    And the receive that was started has ended
+");
+    assert_eq!(result.verdict, Verdict::Fail);
+    let failure = result.failure.unwrap();
+    assert_eq!(failure.requirement, None);
+    assert!(failure.message.contains("nothing happens any more"), "{}", failure.message);
+    assert_eq!(failure.step, "And the receive that was started has ended");
+}
+
+#[test]
+fn what_the_client_does_not_offer_is_unsupported() {
+    let result = one("    Given a scalable topic with 1 segment
+    And a producer on the topic with
+      | max pending | 10 |
+");
+    assert_eq!(result.verdict, Verdict::Unsupported);
+    assert!(result.reason.unwrap().contains("a bounded queue of pending sends"));
+}
+
+#[test]
+fn a_target_that_does_not_start_is_no_fault_of_the_client() {
+    let scenarios = parse(
+        "f.feature",
+        "Feature: f\n  @id:x @C1 @IMPL-1.3\n  Scenario: s\n    Given a scalable topic with 1 segment\n",
+    )
+    .unwrap();
+    let mut config = config(1);
+    config.environment = Arc::new(Environment {
+        target: TargetConfig::Memory,
+        profile: "no-such-profile".to_owned(),
+        client: Arc::new(ReferenceFactory::default()),
+    });
+    let result = run(&[&scenarios[0]], &config).pop().unwrap();
+    assert_eq!(result.verdict, Verdict::CouldNotRun);
+    assert!(result.reason.unwrap().contains("no-such-profile"));
+}

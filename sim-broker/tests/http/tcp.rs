@@ -1,0 +1,84 @@
+//! The same over a real socket: what only a socket shows.
+
+use std::time::Duration;
+
+use sim_broker::{
+    SimCluster, TcpOptions,
+    core::{ClusterConfig, Profile},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+/// Longer than anything here takes on a slow machine; a test that reaches it has failed.
+const LIMIT: Duration = Duration::from_secs(60);
+
+async fn cluster() -> (SimCluster, String) {
+    let config = ClusterConfig::new(Profile::built_in("spec-1.0").unwrap());
+    let cluster = SimCluster::tcp(config, TcpOptions::default()).await.unwrap();
+    let address = cluster.admin_urls()[0].strip_prefix("http://").unwrap().to_owned();
+    (cluster, address)
+}
+
+/// Sends bytes and reads the answer until it ends in `end` or the connection closes.
+async fn exchange(stream: &mut TcpStream, bytes: &[u8], end: &str) -> String {
+    stream.write_all(bytes).await.unwrap();
+    let mut text = Vec::new();
+    let read = async {
+        let mut chunk = [0; 4096];
+        loop {
+            let n = stream.read(&mut chunk).await.unwrap();
+            text.extend_from_slice(&chunk[..n]);
+            if n == 0 || text.ends_with(end.as_bytes()) {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, read).await.unwrap_or_else(|_| panic!("no answer"));
+    String::from_utf8(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_topic_is_created_without_a_body_and_without_its_length() {
+    let (cluster, address) = cluster().await;
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let put = "PUT /admin/v2/scalable/public/default/t?numInitialSegments=2 HTTP/1.1\r\nHost: x\r\n\r\n";
+    let answer = exchange(&mut stream, put.as_bytes(), "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    // The same connection goes on.
+    let again = exchange(&mut stream, put.as_bytes(), "}").await;
+    assert!(again.starts_with("HTTP/1.1 409"), "{again}");
+    assert!(again.contains("Scalable topic already exists: topic://public/default/t"), "{again}");
+    drop(stream);
+    timeout(LIMIT, cluster.shutdown()).await.unwrap();
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_request_end_their_connection_only() {
+    let (cluster, address) = cluster().await;
+    let mut nonsense = TcpStream::connect(&address).await.unwrap();
+    let answer = exchange(&mut nonsense, b"\x00\x01\x02 nonsense\r\n\r\n", "never").await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let answer =
+        exchange(&mut stream, b"GET /admin/v2/brokers/health HTTP/1.1\r\nHost: x\r\n\r\n", "ok").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    drop(stream);
+    timeout(LIMIT, cluster.shutdown()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_follower_gets_records_as_they_come_and_does_not_hold_up_the_end() {
+    let (cluster, address) = cluster().await;
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let follow = "GET /control/v1/journal/follow HTTP/1.1\r\nHost: x\r\n\r\n";
+    cluster.control().mark("first");
+    let answer = exchange(&mut stream, follow.as_bytes(), "}\n\r\n").await;
+    assert!(answer.contains("application/x-ndjson") && answer.contains(r#""text":"first""#), "{answer}");
+    cluster.control().mark("second");
+    let answer = exchange(&mut stream, b"", "}\n\r\n").await;
+    assert!(answer.contains(r#""text":"second""#), "{answer}");
+    timeout(LIMIT, cluster.shutdown()).await.expect("the follower holds up the end");
+}

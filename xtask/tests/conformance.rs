@@ -1,0 +1,121 @@
+//! The command lines of `cargo xtask conformance` and `cargo xtask deviants`, and their exit codes.
+// Helpers of tests may panic as tests may; clippy exempts test functions only.
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
+use std::process::{Command, Output};
+
+fn xtask(args: &[&str], reports: &tempfile::TempDir) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(args)
+        .current_dir(reports.path())
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (status.code().expect("it exits by itself"), text(stdout), text(stderr))
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[test]
+fn a_scenario_that_passes_exits_with_0_and_leaves_reports() {
+    let dir = folder();
+    let args = ["conformance", "--scenario", "C2-keyless-round-robin", "--seed", "5", "--reports", "out"];
+    let (code, out, _) = xtask(&args, &dir);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("seed 5") && out.contains("1 pass") && out.contains("out/report.json"), "{out}");
+    for file in ["junit.xml", "report.json", "report.md"] {
+        assert!(dir.path().join("out").join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_conform_exits_with_1_and_a_command_to_paste() {
+    let dir = folder();
+    let args = ["conformance", "--tags", "@IMPL-2.1", "--seed", "5", "--deviant", "route-low-half"];
+    let (code, out, _) = xtask(&args, &dir);
+    assert_eq!(code, 1, "{out}");
+    assert!(
+        out.contains(
+            "C2 fails, IMPL-2.1: key \"ключ\" went to segment 0; its high half 0x9a59 belongs to segment 2"
+        ),
+        "{out}"
+    );
+    let paste = "cargo xtask conformance --target memory --seed 5 --deviant route-low-half --scenario C2-keyed-high-half/cyrillic";
+    assert!(out.contains(paste), "{out}");
+}
+
+#[test]
+fn what_cannot_be_run_exits_with_2_and_is_named() {
+    let dir = folder();
+    let cases: [(&[&str], &str); 9] = [
+        (&["conformance", "--scenario", "C2-nope"], "C2-nope"),
+        (&["conformance", "--tags", "@C2 and @C99"], "@C99"),
+        (&["conformance", "--tags", "@C1 and @C2"], "no scenario is selected"),
+        (&["conformance", "--tags", "C2 and"], "--tags"),
+        (&["conformance", "--profile", "pulsar-9"], "pulsar-9"),
+        (&["conformance", "--deviant", "no-such"], "no-such"),
+        (&["conformance", "--service-url", "pulsar://127.0.0.1:1"], "--admin-url"),
+        (&["conformance", "--jobs", "0"], "--jobs"),
+        (&["deviants", "--only", "no-such"], "no-such"),
+    ];
+    for (args, named) in cases {
+        let (code, out, err) = xtask(args, &dir);
+        assert_eq!(code, 2, "{args:?}: {out}{err}");
+        assert!(err.contains(named), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn scenarios_that_a_broker_elsewhere_cannot_host_are_left_out_and_an_empty_rest_is_2() {
+    let dir = folder();
+    let args = [
+        "conformance",
+        "--scenario",
+        "C4-in-flight",
+        "--service-url",
+        "pulsar://127.0.0.1:1",
+        "--admin-url",
+        "http://127.0.0.1:1",
+    ];
+    let (code, out, _) = xtask(&args, &dir);
+    assert_eq!(code, 2, "{out}");
+    assert!(out.contains("needs faults, which target url does not offer"), "{out}");
+}
+
+#[test]
+fn a_broker_that_cannot_be_reached_exits_with_3() {
+    let dir = folder();
+    let args = [
+        "conformance",
+        "--scenario",
+        "C8-receive",
+        "--service-url",
+        "pulsar://127.0.0.1:1",
+        "--admin-url",
+        "http://127.0.0.1:1",
+    ];
+    let (code, out, _) = xtask(&args, &dir);
+    assert_eq!(code, 3, "{out}");
+}
+
+#[test]
+fn lists_name_scenarios_and_deviants() {
+    let dir = folder();
+    let (code, out, _) = xtask(&["conformance", "--list", "--tags", "@C15"], &dir);
+    assert_eq!(code, 0);
+    assert!(out.contains("C15-producer") && out.contains("COMPAT-3.2") && out.lines().count() == 2, "{out}");
+    let (code, out, _) = xtask(&["deviants", "--list", "--only", "route-low-half"], &dir);
+    assert_eq!(code, 0);
+    assert!(out.contains("route-low-half") && out.contains("IMPL-2.1") && out.lines().count() == 1, "{out}");
+}
+
+#[test]
+fn a_deviant_is_caught_by_its_requirement() {
+    let dir = folder();
+    let (code, out, _) = xtask(&["deviants", "--only", "apply-stale-epoch", "--seed", "5"], &dir);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("caught    IMPL-1.4     C1-stale-epoch"), "{out}");
+}
