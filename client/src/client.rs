@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::{
     address::{BrokerAddress, parse_service_url},
+    checkpoint::CheckpointConsumerBuilder,
     clock::{Clock, Clocks, SystemClock},
     connection::ConnectionSettings,
     consumer::QueueConsumerBuilder,
@@ -112,6 +113,11 @@ impl PulsarClient {
     /// Configures a stream consumer (client-api §4.1).
     pub fn stream_consumer<T: 'static>(&self, schema: impl Schema<T>) -> StreamConsumerBuilder<T> {
         StreamConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
+    }
+
+    /// Configures a checkpoint consumer (client-api §4.3).
+    pub fn checkpoint_consumer<T: 'static>(&self, schema: impl Schema<T>) -> CheckpointConsumerBuilder<T> {
+        CheckpointConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
     }
 
     /// Closes all producers and consumers, which completes what is pending, and then the connections. Closing again

@@ -30,6 +30,7 @@
 //! | `client` | the client and its configuration |
 //! | `producer` | the producer: handle, builders, task |
 //! | `consumer` | the queue consumer: handle, builder, task |
+//! | `checkpoint` | the checkpoint consumer: handle, builder, task |
 //! | `stream` | the stream consumer: handle, builder, task |
 //! | `registration` | an ordered consumer's registration on the connection to its controller |
 //! | `message` | a received message |
@@ -42,11 +43,12 @@
 //! | `transport` | how links are made |
 //! | `address`, `clock` | service URLs; what time it is |
 //!
-//! Not offered yet: checkpoint consumers, transactions, namespace subscriptions, dead letters, chunked and
+//! Not offered yet: transactions, namespace subscriptions, dead letters, chunked and
 //! encrypted messages, a limit for the queue of pending sends, TLS and authentication.
 
 mod address;
 mod attachments;
+mod checkpoint;
 mod client;
 mod clock;
 mod connection;
@@ -63,10 +65,12 @@ mod stream;
 mod transport;
 
 pub use address::BrokerAddress;
+pub use checkpoint::{CheckpointConsumer, CheckpointConsumerBuilder};
 pub use client::{ClientBuilder, PulsarClient};
 pub use clock::{Clock, SystemClock};
 pub use consumer::{InitialPosition, QueueConsumer, QueueConsumerBuilder};
 pub use core::{
+    checkpoint::position::Checkpoint,
     error::{Category, Error},
     message_id::MessageId,
 };

@@ -5,7 +5,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 use crate::core::{consumer::Delivery, error::Error};
 
@@ -14,10 +17,8 @@ pub(crate) trait Queued {
     /// What the queue keeps of everything that was taken out of it.
     type Passed: Default;
 
-    /// It is taken out. False for something that is not for the application: the next one is taken then.
-    fn pass(&self, _: &mut Self::Passed) -> bool {
-        true
-    }
+    /// It is taken out.
+    fn pass(&self, _: &mut Self::Passed) {}
 }
 
 impl Queued for Delivery {
@@ -49,7 +50,8 @@ impl<T: Queued> ReceiveQueue<T> {
 
     pub(crate) fn push(&self, delivery: T) {
         self.state().messages.push_back(delivery);
-        self.changed.notify_one();
+        // All of them: one that waits for several messages leaves this one to the others.
+        self.changed.notify_waiters();
     }
 
     /// Takes out what nobody received and nobody will: from now on it cannot be received any more.
@@ -81,13 +83,11 @@ impl<T: Queued> ReceiveQueue<T> {
         if state.closed {
             return Err(Error::closed("consumer"));
         }
-        let state = &mut *state;
-        while let Some(next) = state.messages.pop_front() {
-            if next.pass(&mut state.passed) {
-                return Ok(Some(next));
-            }
+        let next = state.messages.pop_front();
+        if let Some(next) = &next {
+            next.pass(&mut state.passed);
         }
-        Ok(None)
+        Ok(next)
     }
 
     /// Waits for the next message. Nothing is lost when the future is dropped.
@@ -100,6 +100,34 @@ impl<T: Queued> ReceiveQueue<T> {
                 return Ok(delivery);
             }
             changed.await;
+        }
+    }
+
+    /// Waits until `enough` messages are there or the time is over, and takes up to `max`. Nothing is taken before
+    /// that, so nothing is lost when the future is dropped.
+    pub(crate) async fn pop_many(&self, max: usize, enough: usize, until: Instant) -> Result<Vec<T>, Error> {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let waiting = {
+                let state = self.state();
+                !state.closed && state.messages.len() < enough.min(max) && Instant::now() < until
+            };
+            if waiting {
+                // When the time is over the condition above is.
+                let _ = timeout_at(until, changed).await;
+                continue;
+            }
+            let mut taken = Vec::new();
+            while taken.len() < max {
+                match self.try_pop() {
+                    Ok(Some(next)) => taken.push(next),
+                    Ok(None) => break,
+                    Err(error) if taken.is_empty() => return Err(error),
+                    Err(_) => break,
+                }
+            }
+            return Ok(taken);
         }
     }
 }

@@ -227,3 +227,11 @@ async fn until(limit: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+/// What happened next to a registration, if there is one.
+pub(crate) async fn registration_event(registration: &mut Option<Registration>) -> Option<RegistrationEvent> {
+    match registration {
+        Some(registration) => registration.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -46,6 +46,8 @@ pub(crate) struct Face {
     pub(crate) subscription: String,
     pub(crate) queue: ReceiveQueue<StreamDelivery>,
     pub(crate) deviance: Deviance,
+    /// How many messages are enough to wait for.
+    pub(crate) receiver_queue: usize,
 }
 
 /// Receives the messages of a topic so that those of one key come in the order in which they were published, sharing
@@ -116,21 +118,15 @@ impl<T: 'static> StreamConsumer<T> {
         }
     }
 
-    /// Receives up to `max` messages; returns earlier, with fewer or none, when `limit` is over.
+    /// Receives up to `max` messages; returns earlier, with fewer or none, when `limit` is over, and with fewer when as
+    /// many as the receive queue may hold are there.
     ///
     /// # Errors
-    /// As for [`StreamConsumer::receive`], unless messages were received already.
+    /// As for [`StreamConsumer::receive`].
     pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
         let until = Instant::now() + limit;
-        let mut messages = Vec::new();
-        while messages.len() < max {
-            match timeout_at(until, self.face.queue.pop()).await {
-                Ok(Ok(delivery)) => messages.push(self.received(delivery)),
-                Ok(Err(error)) if messages.is_empty() => return Err(error),
-                Ok(Err(_)) | Err(_) => break,
-            }
-        }
-        Ok(messages)
+        let taken = self.face.queue.pop_many(max, self.face.receiver_queue, until).await?;
+        Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
     }
 
     /// Acknowledges a message and everything that this consumer had received before it, of all keys: none of it will be

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use stc_proto::pulsar::{IntRange, ScalableConsumerAssignment};
+use stc_proto::{
+    HashRange,
+    pulsar::{IntRange, ScalableConsumerAssignment},
+};
 
 /// How a stream consumer attaches to a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,8 @@ impl Mode {
 pub(crate) struct Assigned {
     pub(crate) topic: String,
     pub(crate) mode: Mode,
+    /// The hashes that it owns, if they make sense.
+    pub(crate) range: Option<HashRange>,
 }
 
 /// Everything that a consumer is to read.
@@ -44,7 +49,10 @@ impl Assignment {
                 true => Mode::Exclusive,
                 false => Mode::Shared(ranges.map(|IntRange { start, end }| (*start, *end)).collect()),
             };
-            (segment.segment_id, Assigned { topic: segment.segment_topic.clone(), mode })
+            let hash = |hash: u32| u16::try_from(hash).ok();
+            let ends = hash(segment.hash_start).zip(hash(segment.hash_end));
+            let range = ends.and_then(|(start, end)| HashRange::new(start, end));
+            (segment.segment_id, Assigned { topic: segment.segment_topic.clone(), mode, range })
         });
         Assignment { epoch: assignment.layout_epoch, segments: segments.collect() }
     }

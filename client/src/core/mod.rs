@@ -6,6 +6,7 @@
 //! | [`assignment`] | what a controller assigns |
 //! | [`acks`] | what was delivered and not yet acknowledged, message by message |
 //! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
+//! | [`checkpoint`] | the checkpoint consumer as a state machine; checkpoints |
 //! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
 //! | [`consumer`] | the queue consumer as a state machine |
 //! | [`deviant`] | behaviours that a test can break on purpose |
@@ -23,6 +24,7 @@
 pub(crate) mod acks;
 pub(crate) mod assignment;
 pub(crate) mod backoff;
+pub(crate) mod checkpoint;
 pub(crate) mod compression;
 pub(crate) mod consumer;
 pub(crate) mod deviant;

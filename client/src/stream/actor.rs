@@ -30,7 +30,7 @@ use crate::{
     },
     layout_watch::LayoutWatch,
     producer::{layout_changed, managed, sleep},
-    registration::{Registration, RegistrationEvent},
+    registration::{Registration, RegistrationEvent, registration_event},
 };
 
 /// What every SUBSCRIBE of a consumer carries.
@@ -338,13 +338,6 @@ impl Actor {
             };
             Acked { segment, generation, ticket, result }
         });
-    }
-}
-
-async fn registration_event(registration: &mut Option<Registration>) -> Option<RegistrationEvent> {
-    match registration {
-        Some(registration) => registration.next().await,
-        None => std::future::pending().await,
     }
 }
 

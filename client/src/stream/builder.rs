@@ -178,6 +178,7 @@ impl<T: 'static> StreamConsumerBuilder<T> {
             subscription,
             queue: ReceiveQueue::default(),
             deviance: client.deviance,
+            receiver_queue: self.receiver_queue as usize,
         });
         let (requests, receiver) = mpsc::unbounded_channel();
         let (opened, ready) = oneshot::channel();

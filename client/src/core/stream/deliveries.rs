@@ -337,7 +337,10 @@ mod tests {
         deliveries.deliver(&arrived, &present, &mut Deliveries::default(), sequence).len()
     }
 
-    fn sent(deliveries: &mut Deliveries, exclusive: bool) -> Vec<(bool, Vec<(u64, Vec<i64>)>)> {
+    /// Whether it is cumulative, and entries with their ack sets.
+    type Sent = (bool, Vec<(u64, Vec<i64>)>);
+
+    fn sent(deliveries: &mut Deliveries, exclusive: bool) -> Vec<Sent> {
         let acks = deliveries.acks(exclusive, &mut 0, Deviance::default());
         let id = |id: MessageIdData| (id.entry_id, id.ack_set);
         acks.into_iter().map(|ack| (ack.cumulative, ack.ids.into_iter().map(id).collect())).collect()

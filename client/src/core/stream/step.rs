@@ -24,10 +24,11 @@ impl StreamCore {
         if deviance.is(Deviant::AttachUnassigned) {
             for segment in self.view.layout.segments() {
                 let topic = segment.topic(&self.view.topic, deviance);
-                wanted.entry(segment.id).or_insert(Assigned { topic, mode: Mode::Exclusive });
+                let mode = Mode::Exclusive;
+                wanted.entry(segment.id).or_insert(Assigned { topic, mode, range: None });
             }
         }
-        for (id, Assigned { topic, mut mode }) in wanted.clone() {
+        for (id, Assigned { topic, mut mode, .. }) in wanted.clone() {
             if deviance.is(Deviant::AlwaysExclusive) {
                 mode = Mode::Exclusive;
             }

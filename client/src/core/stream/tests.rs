@@ -30,7 +30,10 @@ fn assignment(epoch: u64, segments: &[(u64, bool)]) -> Assignment {
     let mode =
         |shared| if shared { Mode::Shared(vec![(0, 0x7fff), (0x8000, 0xffff)]) } else { Mode::Exclusive };
     let assigned = |(id, shared): &(u64, bool)| {
-        (*id, Assigned { topic: format!("segment://public/default/t/{id}"), mode: mode(*shared) })
+        (
+            *id,
+            Assigned { topic: format!("segment://public/default/t/{id}"), mode: mode(*shared), range: None },
+        )
     };
     Assignment { epoch, segments: segments.iter().map(assigned).collect() }
 }
@@ -482,11 +485,9 @@ fn a_flip_drains_and_subscribes_in_the_other_mode() {
 #[test]
 fn nothing_of_one_generation_counts_in_the_next() {
     let mut bench = Bench::open(&[(0, false)]);
-    let mut entry = 0;
-    for shared in [true, false, true, false] {
+    for (entry, shared) in (0..).zip([true, false, true, false]) {
         bench.message(0, entry);
         let (_, id) = bench.receive();
-        entry += 1;
         assert!(bench.assigned(0, &[(0, shared)]).is_empty(), "the application has a message");
         bench.ack(&id);
         assert_eq!(bench.accept(), ["detach 0"]);
