@@ -11,6 +11,8 @@
 
 mod acking;
 pub(crate) mod deliveries;
+#[cfg(test)]
+mod model;
 pub(crate) mod segment;
 mod step;
 #[cfg(test)]
