@@ -191,6 +191,14 @@ deviants! {
         "Starts a new subscription at the next message, whatever is configured.";
     ConsumerBusySurfaces "consumer-busy-surfaces" ["API-4.1.10", "IMPL-8.5"]
         "Fails a subscribe at once whose segment another consumer still drains.";
+    NeverRegisters "never-registers" ["IMPL-8.4", "API-4.1.10"]
+        "Reads every segment of the layout without registering.";
+    NonDurableStream "non-durable-stream" ["API-4.1.8"]
+        "Subscribes without a durable position.";
+    InventsSubscription "invents-subscription" ["API-4.1.2"]
+        "Makes a subscription name up when none is given.";
+    DropStreamOptions "drop-stream-options" ["API-4.1.4"]
+        "Leaves the subscription's properties, read-compacted and the replicated state out of SUBSCRIBE.";
     ReorderStream "reorder-stream" ["API-4.1.5"]
         "Swaps the last two messages of each batch.";
 
@@ -249,6 +257,10 @@ deviants! {
         "Reads every segment in a group too.";
     GroupAsStream "group-as-stream" ["WIRE-6.2.9", "API-4.3.13"]
         "Registers a checkpoint group as a stream subscription.";
+    CheckpointActiveOnly "checkpoint-active-only" ["IMPL-5.13", "WIRE-6.3.2", "API-4.3.10"]
+        "Reads the active segments only.";
+    GroupGainsAtLatest "group-gains-at-latest" ["API-4.3.14"]
+        "Starts at the next message in what a rebalance brings.";
     CheckpointStartsEarliest "checkpoint-starts-earliest" ["API-4.3.2"]
         "Starts at the oldest message when no position is given.";
 

@@ -369,7 +369,7 @@ async fn subscribe(
             consumer_id,
             request_id,
             consumer_name: Some(format!("{}-seg-{segment}", settings.name)),
-            durable: Some(true),
+            durable: Some(!client.deviance.is(Deviant::NonDurableStream)),
             // Brokers refuse it on segments with several readers.
             read_compacted: Some(settings.read_compacted && !mode.is_shared()),
             replicate_subscription_state: settings.replicate_state.then_some(true),

@@ -132,9 +132,11 @@ impl<T: 'static> StreamConsumerBuilder<T> {
         let alive = client.enter()?;
         let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
         let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        let invented = client.deviance.is(Deviant::InventsSubscription).then(|| "invented".to_owned());
         let subscription = self
             .subscription
             .filter(|name| !name.is_empty())
+            .or(invented)
             .ok_or_else(|| invalid("no subscription is set"))?;
         if self.receiver_queue == 0 {
             return Err(invalid("the receiver queue holds at least one message"));
@@ -152,6 +154,8 @@ impl<T: 'static> StreamConsumerBuilder<T> {
         };
         let latest =
             self.initial_position == InitialPosition::Latest || client.deviance.is(Deviant::ResumeAtLatest);
+        let drops = client.deviance.is(Deviant::DropStreamOptions);
+        let properties = self.properties.into_iter().filter(|_| !drops);
         let settings = Settings {
             subscription: subscription.clone(),
             name: name.clone(),
@@ -160,9 +164,9 @@ impl<T: 'static> StreamConsumerBuilder<T> {
                 false => command_subscribe::InitialPosition::Earliest,
             },
             schema: self.schema.info().map(to_wire),
-            properties: self.properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
-            read_compacted: self.read_compacted,
-            replicate_state: self.replicate_state,
+            properties: properties.map(|(key, value)| KeyValue { key, value }).collect(),
+            read_compacted: self.read_compacted && !drops,
+            replicate_state: self.replicate_state && !drops,
         };
         let view = watch.state.borrow().view.clone();
         let core = StreamCore::new(config, view, client.rng(), client.clocks.now());

@@ -5,13 +5,15 @@ use std::{
     time::Duration,
 };
 
-use sim_broker::core::{
-    BrokerId,
-    fault::{ErrorCode, Fault, FaultEffect, Selector},
+use sim_broker::{
+    control::DropSelector,
+    core::{
+        BrokerId,
+        fault::{ErrorCode, Fault, FaultEffect, Selector},
+    },
 };
 use stc_client::{Category, InitialPosition, Message, MessageId, PulsarClient, StreamConsumer, StringSchema};
-
-use stc_proto::pulsar::ServerError;
+use stc_proto::pulsar::{ScalableAssignedSegment, ScalableConsumerAssignment, ServerError};
 
 use crate::support::{Bench, TOPIC, soon, values};
 
@@ -96,7 +98,111 @@ async fn one_consumer_gets_every_key_in_order_through_splits_and_merges() {
     assert_eq!(sorted(&messages), all(160));
     assert_order(&messages);
     assert!(types(&bench).iter().all(|kind| kind == "Exclusive"));
+    assert!(bench.frames("ACK").iter().all(|ack| ack["ack_type"] == "Cumulative"));
     client.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_subscription_starts_where_it_is_told_and_an_old_one_goes_on() {
+    let bench = Bench::new();
+    bench.create(2);
+    let client = bench.client();
+    send(&client, 0..10).await;
+    let consumer = stream(&client, "a").await;
+    assert_eq!(sorted(&drain(&consumer).await), all(10));
+    consumer.close().await.unwrap();
+    send(&client, 10..20).await;
+    let latest =
+        client.stream_consumer(StringSchema).topic(TOPIC).subscription("s").subscribe().await.unwrap();
+    assert_eq!(drain(&latest).await.len(), 10, "the position counts for new subscriptions only");
+    let new = client.stream_consumer(StringSchema).topic(TOPIC).subscription("t").subscribe().await.unwrap();
+    assert!(receive(&new).await.is_empty());
+    assert!(bench.frames("SUBSCRIBE").iter().all(|subscribe| subscribe["durable"] == true));
+}
+
+/// One acknowledgement of the last message covers everything before it, on shared segments too.
+#[tokio::test(start_paused = true)]
+async fn the_last_acknowledgement_covers_a_shared_segment() {
+    let bench = Bench::new();
+    bench.create(1);
+    let client = bench.client();
+    let (one, two) = (stream(&client, "a").await, stream(&client, "b").await);
+    send(&client, 0..30).await;
+    for consumer in [&one, &two] {
+        let messages = receive(consumer).await;
+        consumer.acknowledge_cumulative(messages.last().unwrap().id()).await.unwrap();
+    }
+    assert!(bench.frames("ACK").iter().all(|ack| ack["ack_type"] == "Individual"));
+    one.close().await.unwrap();
+    two.close().await.unwrap();
+    assert!(receive(&stream(&client, "c").await).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_assignment_is_not_applied_and_an_unchanged_one_disturbs_nothing() {
+    let bench = Bench::new();
+    bench.create(1);
+    let client = bench.client();
+    let consumer = stream(&client, "a").await;
+    bench.split(0);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let subscribes = bench.count("SUBSCRIBE");
+    let older = ScalableConsumerAssignment { layout_epoch: 0, segments: Vec::new() };
+    bench.control.push_assignment(TOPIC, "s", "a", &older).unwrap();
+    let assignments = bench.frames("SCALABLE_TOPIC_ASSIGNMENT_UPDATE");
+    let current = &assignments[assignments.len() - 2];
+    assert_eq!(current["assignment"]["segments"].as_array().unwrap().len(), 2);
+    tokio::time::sleep(SECOND).await;
+    // An epoch further, with the same segments.
+    let segments = (0..2u32).map(|i| ScalableAssignedSegment {
+        segment_id: u64::from(i) + 1,
+        hash_start: i * 0x8000,
+        hash_end: i * 0x8000 + 0x7fff,
+        segment_topic: ["0000-7fff-1", "8000-ffff-2"]
+            .map(|descriptor| format!("segment://public/default/t/{descriptor}"))[i as usize]
+            .clone(),
+        bucket_ranges: Vec::new(),
+    });
+    let same = ScalableConsumerAssignment { layout_epoch: 9, segments: segments.collect() };
+    bench.control.push_assignment(TOPIC, "s", "a", &same).unwrap();
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(bench.count("SUBSCRIBE"), subscribes);
+    send(&client, 0..10).await;
+    assert_eq!(drain(&consumer).await.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_registration_is_looked_up_and_tried_again() {
+    let bench = Bench::new();
+    bench.create(1);
+    let client = bench.client();
+    let refusal = FaultEffect::Error { code: ErrorCode(ServerError::UnknownError), message: "no".into() };
+    let mut fault = Fault::new(Selector::command("SCALABLE_TOPIC_SUBSCRIBE"), refusal);
+    fault.count = 3;
+    bench.control.arm(fault).unwrap();
+    let consumer = stream(&client, "a").await;
+    assert_eq!(bench.count("SCALABLE_TOPIC_SUBSCRIBE"), 4);
+    assert_eq!(bench.count("SCALABLE_TOPIC_LOOKUP"), 4, "the controller may be elsewhere");
+    consumer.close().await.unwrap();
+}
+
+/// The push with the new controller is lost; the old one refuses, and looking up finds the new one.
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_moved_unheard_is_looked_up() {
+    let bench = Bench::new();
+    bench.create(1);
+    let client = bench.client();
+    let _consumer = stream(&client, "a").await;
+    let dag = bench.control.current_dag(TOPIC).unwrap();
+    let urls = bench.cluster.broker_urls();
+    let old = urls.iter().position(|url| Some(url) == dag.controller_broker_url.as_ref()).unwrap();
+    bench.control.hold_pushes(TOPIC).unwrap();
+    bench.control.move_controller(TOPIC, BrokerId((old as u32 + 1) % 3)).unwrap();
+    bench.control.drop_connections(DropSelector { broker: Some(BrokerId(old as u32)), conn: None });
+    tokio::time::sleep(SECOND).await;
+    bench.control.release_pushes(TOPIC).unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(bench.control.registered(TOPIC).unwrap()[0].session.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,6 +259,7 @@ async fn consumers_share_by_segment_and_then_by_bucket() {
         bench.frames("SUBSCRIBE").into_iter().filter(|s| s["subType"] == "Key_Shared").collect();
     for subscribe in &shared {
         assert_eq!(subscribe["keySharedMeta"]["entryBucketDispatch"], true, "{subscribe}");
+        assert_eq!(subscribe["keySharedMeta"]["keySharedMode"], "STICKY", "{subscribe}");
         assert_eq!(subscribe["keySharedMeta"]["hashRanges"].as_array().unwrap().len(), 4, "{subscribe}");
     }
     assert!(shared.len() >= 2);

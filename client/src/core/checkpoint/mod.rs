@@ -352,8 +352,10 @@ impl CheckpointCore {
     fn choose(&mut self) {
         let deviance = self.config.deviance;
         let layout = self.view.layout.clone();
+        let active_only = deviance.is(Deviant::CheckpointActiveOnly);
+        let segments = layout.segments().filter(|segment| segment.active || !active_only);
         let mut wanted: BTreeMap<u64, (String, Option<HashRange>)> =
-            layout.segments().map(|s| (s.id, (s.topic(&self.view.topic, deviance), Some(s.range)))).collect();
+            segments.map(|s| (s.id, (s.topic(&self.view.topic, deviance), Some(s.range)))).collect();
         if self.config.grouped && !deviance.is(Deviant::GroupReadsAll) {
             let assigned = self.assignment.iter().flat_map(|assignment| &assignment.segments);
             wanted = assigned.map(|(id, assigned)| (*id, (assigned.topic.clone(), assigned.range))).collect();
@@ -388,7 +390,9 @@ impl CheckpointCore {
     fn origin(&self, id: u64) -> From {
         let latest =
             self.config.start == Start::Latest && !self.deviance().is(Deviant::CheckpointStartsEarliest);
+        let gained = self.config.grouped && self.opening.is_none();
         match self.resume.get(&id) {
+            None if gained && self.deviance().is(Deviant::GroupGainsAtLatest) => From::Latest,
             Some(mark) => From::Behind(Some(*mark)),
             None if latest && self.at_create.contains(&id) => From::Latest,
             None => From::Behind(None),

@@ -187,6 +187,9 @@ impl StreamCore {
             ending: Ending::Not,
             effects: Vec::new(),
         };
+        if core.deviance().is(Deviant::NeverRegisters) {
+            core.assign_everything();
+        }
         core.advance(now);
         core
     }
@@ -276,6 +279,9 @@ impl StreamCore {
                 attachment.phase = Phase::Detaching;
                 self.effects.push(Effect::Detach { segment: *id });
             }
+        }
+        if self.deviance().is(Deviant::NeverRegisters) {
+            self.assign_everything();
         }
         if self.deviance().is(Deviant::AttachUnassigned) {
             self.apply_assignment();

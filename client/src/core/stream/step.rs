@@ -6,7 +6,7 @@ use super::{
 };
 use crate::core::{
     Now,
-    assignment::{Assigned, Mode},
+    assignment::{Assigned, Assignment, Mode},
     backoff::Backoff,
     deviant::Deviant,
     stream::deliveries::Deliveries,
@@ -61,9 +61,21 @@ impl StreamCore {
         }
     }
 
+    /// For the deviant that does not register.
+    pub(super) fn assign_everything(&mut self) {
+        let assigned = |segment: &crate::core::layout::Segment| {
+            let topic = segment.topic(&self.view.topic, self.config.deviance);
+            (segment.id, Assigned { topic, mode: Mode::Exclusive, range: None })
+        };
+        let segments = self.view.layout.segments().map(assigned).collect();
+        self.assignment = Some(Assignment { epoch: self.view.layout.epoch, segments });
+        self.apply_assignment();
+    }
+
     /// Does what the state of things asks for.
     pub(super) fn advance(&mut self, now: Now) {
-        if self.ending == Ending::Not && self.synced {
+        let registers = !self.config.deviance.is(Deviant::NeverRegisters);
+        if self.ending == Ending::Not && self.synced && registers {
             let controller = self.view.controller.as_ref();
             self.effects.extend(self.session.step(controller, now).map(Effect::Register));
         }
