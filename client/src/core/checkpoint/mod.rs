@@ -10,19 +10,17 @@
 //! |---|---|
 //! | [`position`] | checkpoints and their bytes |
 //! | [`reader`] | one segment and its reader |
+//! | `step` | which segments are read, from where, and when |
+//! | `brokers` | what segments' brokers say |
 
+mod brokers;
 pub(crate) mod position;
 pub(crate) mod reader;
+mod step;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use bytes::Bytes;
-use stc_proto::{
-    HashRange,
-    pulsar::{CommandGetLastMessageIdResponse, CommandMessage},
-};
 
 use self::{
     position::{Mark, Marks, Start},
@@ -31,12 +29,10 @@ use self::{
 use super::{
     Link, Millis, Now,
     assignment::Assignment,
-    backoff::{Backoff, BackoffLimits, Rng},
+    backoff::{BackoffLimits, Rng},
     consumer::Delivery,
     deviant::{Deviance, Deviant},
-    error::{Category, Error},
-    incoming::{self, Unreadable},
-    message_id::{MessageId, Position},
+    error::Error,
     session::{Register, Session},
     tracker::View,
 };
@@ -348,224 +344,6 @@ impl CheckpointCore {
         self.advance(now);
     }
 
-    /// Takes over from layout and assignment which segments are read.
-    fn choose(&mut self) {
-        let deviance = self.config.deviance;
-        let layout = self.view.layout.clone();
-        let active_only = deviance.is(Deviant::CheckpointActiveOnly);
-        let segments = layout.segments().filter(|segment| segment.active || !active_only);
-        let mut wanted: BTreeMap<u64, (String, Option<HashRange>)> =
-            segments.map(|s| (s.id, (s.topic(&self.view.topic, deviance), Some(s.range)))).collect();
-        if self.config.grouped && !deviance.is(Deviant::GroupReadsAll) {
-            let assigned = self.assignment.iter().flat_map(|assignment| &assignment.segments);
-            wanted = assigned.map(|(id, assigned)| (*id, (assigned.topic.clone(), assigned.range))).collect();
-        }
-        for (id, (topic, range)) in &wanted {
-            if !self.readers.contains_key(id) {
-                let from = self.origin(*id);
-                let (limits, rng) = (self.config.backoff, &mut self.rng);
-                let since = self.next_generation;
-                let mut reader = Reader::new(topic.clone(), from, since, Backoff::new(limits, rng.fork()));
-                reader.range = *range;
-                if let From::Behind(Some(mark)) = from {
-                    reader.skip = u32::from(deviance.is(Deviant::RestoreSkipsOne));
-                    self.effects.push(Effect::Mark { segment: *id, mark });
-                }
-                self.readers.insert(*id, reader);
-            }
-        }
-        for (id, reader) in &mut self.readers {
-            reader.address = self.view.brokers.get(id).cloned();
-            if let Some(segment) = layout.segment(*id) {
-                reader.active = segment.active;
-                reader.range = Some(segment.range);
-            } else if !self.config.grouped {
-                reader.active = false;
-            }
-            reader.wanted = wanted.contains_key(id);
-        }
-    }
-
-    /// Where the first reader of a segment starts.
-    fn origin(&self, id: u64) -> From {
-        let latest =
-            self.config.start == Start::Latest && !self.deviance().is(Deviant::CheckpointStartsEarliest);
-        let gained = self.config.grouped && self.opening.is_none();
-        match self.resume.get(&id) {
-            None if gained && self.deviance().is(Deviant::GroupGainsAtLatest) => From::Latest,
-            Some(mark) => From::Behind(Some(*mark)),
-            None if latest && self.at_create.contains(&id) => From::Latest,
-            None => From::Behind(None),
-        }
-    }
-
-    // ---- events from segments' brokers ----
-
-    /// SUBSCRIBE succeeded. False when nobody waits for it any more: the shell has to close it.
-    pub(crate) fn attached(&mut self, segment: u64, generation: u64, at: String, now: Now) -> bool {
-        let Some(reader) = self.readers.get_mut(&segment) else { return false };
-        if reader.generation != generation || reader.link != Link::Attaching {
-            return false;
-        }
-        reader.link = Link::Attached;
-        reader.at = Some(at);
-        reader.lookup = false;
-        reader.redirect = None;
-        reader.fresh = false;
-        reader.backoff.reset();
-        self.advance(now);
-        true
-    }
-
-    /// SUBSCRIBE failed, or no connection could be made for it.
-    pub(crate) fn attach_failed(&mut self, segment: u64, generation: u64, error: Error, now: Now) {
-        let Some(reader) = self.readers.get_mut(&segment) else { return };
-        if reader.generation != generation || reader.link != Link::Attaching {
-            return;
-        }
-        reader.lookup = !reader.lookup;
-        reader.redirect = None;
-        reader.link = Link::Waiting(now.mono + reader.backoff.delay());
-        let gone = error.category() == Category::NotFound && !reader.active;
-        if self.opening.is_some() && !error.is_transient() && !gone {
-            self.opening = None;
-            self.effects.push(Effect::Opened(Err(error)));
-        } else {
-            tracing::debug!(segment, %error, "attaching a reader failed, trying again");
-            self.last_error = Some(error);
-        }
-        self.advance(now);
-    }
-
-    /// The broker told the last message of a segment, or did not.
-    pub(crate) fn last_message(
-        &mut self,
-        segment: u64,
-        generation: u64,
-        answer: Result<CommandGetLastMessageIdResponse, Error>,
-        now: Now,
-    ) {
-        let Some(reader) = self.readers.get_mut(&segment).filter(|reader| reader.generation == generation)
-        else {
-            return;
-        };
-        match answer {
-            Ok(answer) => {
-                let last = answer.last_message_id;
-                // Entry -1 is the place before the first one.
-                let mark = (last.entry_id < i64::MAX as u64).then(|| Mark {
-                    ledger: last.ledger_id,
-                    entry: last.entry_id,
-                    batch_index: last.batch_index.unwrap_or(-1),
-                });
-                // One that was sealed after the question may have got more.
-                if reader.asking == (Asking::UnderWay { sealed: true }) {
-                    reader.end = Some(mark);
-                }
-                reader.asking = Asking::No;
-                if reader.from == From::Latest {
-                    reader.from = From::Behind(mark);
-                    self.effects.extend(mark.map(|mark| Effect::Mark { segment, mark }));
-                }
-            }
-            Err(error) => {
-                tracing::debug!(segment, %error, "the last message of a segment is not known yet");
-                reader.asking = Asking::Later(now.mono + reader.backoff.delay());
-            }
-        }
-        self.advance(now);
-    }
-
-    /// MESSAGE.
-    pub(crate) fn message(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, now: Now) {
-        let deviance = self.deviance();
-        let Some(reader) = self.readers.get_mut(&segment) else { return };
-        if reader.link != Link::Attached || reader.withdrawn {
-            return;
-        }
-        let (ledger, entry) = (command.message_id.ledger_id, command.message_id.entry_id);
-        let From::Behind(seen) = reader.from else { return };
-        let (opened, last) = match incoming::open(payload, deviance) {
-            Ok(opened) => {
-                let last = if opened.batch { opened.count as i32 - 1 } else { -1 };
-                (Some(opened), last)
-            }
-            Err(Unreadable::Corrupt(_, why)) => {
-                tracing::warn!(segment, ledger, entry, why, "dropping a corrupt entry");
-                (None, -1)
-            }
-            Err(Unreadable::Unsupported(why)) => {
-                tracing::warn!(segment, ledger, entry, why, "passing over an entry");
-                (None, -1)
-            }
-        };
-        let (count, batch) = opened.as_ref().map_or((1, false), |opened| (opened.count as u32, opened.batch));
-        let batch_size = if batch { count as i32 } else { 0 };
-        let mut handed_on = 0;
-        for message in opened.into_iter().flat_map(|opened| opened.messages) {
-            let mark = Mark { ledger, entry, batch_index: message.batch_index };
-            let repeats = deviance.is(Deviant::RestoreRepeatsOne) && seen == Some(mark);
-            // A broker delivers the entry at the start position once more.
-            if seen.is_some_and(|seen| mark <= seen) && !repeats {
-                continue;
-            }
-            if reader.skip > 0 {
-                reader.skip -= 1;
-                continue;
-            }
-            let at = Position { segment, ledger, entry, batch_index: message.batch_index, batch_size };
-            let redelivery_count = command.redelivery_count.unwrap_or_default();
-            let delivery = Delivery { segment, id: MessageId::from(at), redelivery_count, message };
-            let generation = reader.generation;
-            self.effects.push(Effect::Deliver(CheckpointDelivery { generation, mark, delivery }));
-            handed_on += 1;
-        }
-        reader.waiting += handed_on;
-        let through = Mark { ledger, entry, batch_index: last };
-        reader.from = From::Behind(seen.max(Some(through)));
-        // What the application does not get is not waited for.
-        self.permit(segment, count.saturating_sub(handed_on));
-        self.advance(now);
-    }
-
-    /// CLOSE_CONSUMER from the broker; with an address the segment has moved there.
-    pub(crate) fn closed_by_broker(&mut self, segment: u64, assigned: Option<String>, now: Now) {
-        let Some(reader) = self.readers.get_mut(&segment) else { return };
-        let delay = if assigned.is_some() { 0 } else { reader.backoff.delay() };
-        reader.lookup = assigned.is_none();
-        reader.redirect = assigned;
-        reader.lost(now.mono + delay);
-        self.advance(now);
-    }
-
-    /// The connection that the reader was attached on is lost.
-    pub(crate) fn disconnected(&mut self, segment: u64, now: Now) {
-        if let Some(reader) = self.readers.get_mut(&segment)
-            && matches!(reader.link, Link::Attached | Link::Detaching)
-        {
-            let until = now.mono + reader.backoff.delay();
-            reader.lost(until);
-        }
-        self.advance(now);
-    }
-
-    /// The broker answered our CLOSE_CONSUMER, or the wait for the answer is over.
-    pub(crate) fn detached(&mut self, segment: u64, now: Now) {
-        if let Some(reader) = self.readers.get_mut(&segment)
-            && reader.link == Link::Detaching
-        {
-            reader.lost(now.mono);
-            reader.fresh = true;
-        }
-        self.advance(now);
-    }
-
-    /// A segment's messages were taken back; this is what the application had received of it.
-    /// It stays in checkpoints: the segment may come back, to this consumer or to one that is restored.
-    pub(crate) fn withdrawn(&mut self, segment: u64, received: Option<Mark>) {
-        self.resume.extend(received.map(|mark| (segment, mark)));
-    }
-
     // ---- time ----
 
     /// The time has come that [`CheckpointCore::next_deadline`] gave.
@@ -588,143 +366,5 @@ impl CheckpointCore {
         });
         let registering = self.session.next_deadline().filter(|_| running && self.registers());
         attaching.chain(registering).chain(self.opening).min()
-    }
-
-    // ---- inside ----
-
-    fn advance(&mut self, now: Now) {
-        if self.ending == Ending::Not && self.synced && self.registers() {
-            let controller = self.view.controller.as_ref();
-            self.effects.extend(self.session.step(controller, now).map(Effect::Register));
-        }
-        let ids: Vec<u64> = self.readers.keys().copied().collect();
-        for id in ids {
-            self.step(id, now);
-        }
-        let assigned = self.assignment.is_some() || !self.config.grouped;
-        let ready = |(id, reader): (&u64, &Reader)| {
-            let starts = reader.wanted && (reader.from == From::Latest || self.may_start(*id));
-            !starts || (reader.link == Link::Attached && reader.from != From::Latest)
-        };
-        if self.opening.is_some() && assigned && self.readers.iter().all(ready) {
-            self.opening = None;
-            self.effects.push(Effect::Opened(Ok(())));
-        }
-        if self.ending == Ending::Detaching && self.readers.is_empty() {
-            self.say_closed();
-        }
-    }
-
-    /// Whether everything that came before a segment is read.
-    fn may_start(&self, id: u64) -> bool {
-        if self.deviance().is(Deviant::ChildBeforeParent) {
-            return true;
-        }
-        let Some(reader) = self.readers.get(&id) else { return true };
-        // An ancestor that is not read here is pruned, or another member's, and the controller has seen to it.
-        let mut read_here = self.readers.iter().filter(|(_, other)| !other.withdrawn);
-        read_here.all(|(other_id, other)| other.is_finished() || !reader.comes_after(id, *other_id, other))
-    }
-
-    /// Attaches or detaches one reader, as layout, assignment and its parents ask for.
-    fn step(&mut self, id: u64, now: Now) {
-        let may_start = self.may_start(id);
-        let receiver_queue = self.config.receiver_queue;
-        let Some(reader) = self.readers.get_mut(&id) else { return };
-        if let Link::Waiting(until) = reader.link
-            && until <= now.mono
-        {
-            reader.link = Link::Idle;
-        }
-        // Another member reads it from now on.
-        if self.config.grouped && !reader.wanted && !reader.withdrawn && self.ending == Ending::Not {
-            reader.withdrawn = true;
-            self.effects.push(Effect::Withdraw { segment: id });
-        }
-        // Without a group nobody else reads it: what is still there of one that the layout lost is read to its end.
-        let drains = !self.config.grouped
-            && (reader.waiting > 0 || (reader.link == Link::Attached && !reader.is_finished()));
-        let leaves = self.ending == Ending::Detaching || reader.withdrawn || (!reader.wanted && !drains);
-        match reader.link {
-            Link::Attached if leaves => {
-                reader.link = Link::Detaching;
-                self.effects.push(Effect::Detach { segment: id });
-            }
-            Link::Attached => {
-                let again = match reader.asking {
-                    Asking::No => true,
-                    Asking::UnderWay { .. } => false,
-                    Asking::Later(until) => until <= now.mono,
-                };
-                if reader.has_question() && again {
-                    reader.asking = Asking::UnderWay { sealed: !reader.active };
-                    let generation = reader.generation;
-                    self.effects.push(Effect::Ask { segment: id, generation });
-                }
-                if reader.from != From::Latest && may_start && !reader.granted {
-                    reader.granted = true;
-                    reader.consumed = 0;
-                    self.effects.push(Effect::Flow { segment: id, permits: receiver_queue });
-                }
-            }
-            Link::Attaching | Link::Detaching => {}
-            Link::Idle | Link::Waiting(_) if leaves => {
-                let back = reader.withdrawn && reader.wanted && self.ending == Ending::Not;
-                if self.view.layout.segment(id).is_none() && self.ending == Ending::Not {
-                    self.resume.remove(&id);
-                    self.effects.push(Effect::Unmark { segment: id });
-                }
-                self.readers.remove(&id);
-                self.effects.push(Effect::Forget { segment: id });
-                if back {
-                    self.choose();
-                    self.step(id, now);
-                }
-            }
-            Link::Idle if self.ending == Ending::Not && self.synced => {
-                if may_start || reader.from == From::Latest {
-                    self.attach(id);
-                }
-            }
-            Link::Idle | Link::Waiting(_) => {}
-        }
-    }
-
-    fn attach(&mut self, id: u64) {
-        let Some(reader) = self.readers.get_mut(&id) else { return };
-        reader.link = Link::Attaching;
-        reader.generation = self.next_generation;
-        self.next_generation += 1;
-        let address = match (&reader.redirect, &reader.address, reader.lookup) {
-            (Some(redirect), _, _) => Some(redirect.clone()),
-            (None, Some(address), false) => Some(address.clone()),
-            _ => None,
-        };
-        self.effects.push(Effect::Subscribe(Subscribe {
-            segment: id,
-            generation: reader.generation,
-            topic: reader.topic.clone(),
-            from: reader.from,
-            address,
-            fresh: reader.fresh,
-            number: self.rng.next(),
-        }));
-    }
-
-    fn say_closed(&mut self) {
-        if self.ending != Ending::Closed {
-            self.ending = Ending::Closed;
-            self.effects.push(Effect::Closed);
-        }
-    }
-}
-
-impl Reader {
-    /// The attachment is over. What is in the receive queue stays there: the next reader goes on behind it.
-    fn lost(&mut self, until: Millis) {
-        self.link = Link::Waiting(until);
-        self.at = None;
-        self.granted = false;
-        self.asking = Asking::No;
     }
 }

@@ -2,9 +2,13 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use bytes::Bytes;
 use stc_proto::{
-    Entry, TopicName, batch,
-    pulsar::{MessageIdData, MessageMetadata, SingleMessageMetadata},
+    Entry, HashRange, TopicName, batch,
+    pulsar::{
+        CommandGetLastMessageIdResponse, CommandMessage, MessageIdData, MessageMetadata,
+        SingleMessageMetadata,
+    },
 };
 
 use super::*;

@@ -4,15 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bytes::Bytes;
 use stc_proto::{
     Entry, TopicName,
-    pulsar::{MessageIdData, MessageMetadata},
+    pulsar::{CommandMessage, MessageIdData, MessageMetadata},
 };
 
 use super::*;
 use crate::core::{
     assignment::Assigned,
     layout::{Layout, tests::dag},
+    message_id::{MessageId, Position},
 };
 
 const SEGMENTS: &[(u64, u32, u32, bool)] = &[(0, 0, 0x7fff, true), (1, 0x8000, 0xffff, true)];
@@ -161,7 +163,7 @@ impl Model {
     fn send(&mut self, segment: u64) -> bool {
         let stored = self.stored.get_mut(&segment).unwrap();
         let Some((shared, sent)) = &mut stored.attached else { return false };
-        let mine = |entry: &u64| !*shared || entry % 2 == 0;
+        let mine = |entry: &u64| !*shared || entry.is_multiple_of(2);
         let next = (0..stored.entries).find(|e| mine(e) && !sent.contains(e) && !stored.acked.contains(e));
         let Some(entry) = next else { return false };
         sent.insert(entry);

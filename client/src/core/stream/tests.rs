@@ -3,15 +3,17 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use bytes::Bytes;
 use stc_proto::{
     Entry, TopicName, batch,
-    pulsar::{MessageMetadata, SingleMessageMetadata},
+    pulsar::{CommandMessage, MessageMetadata, SingleMessageMetadata},
 };
 
 use super::*;
 use crate::core::{
     assignment::Assigned,
     layout::{Layout, tests::dag},
+    message_id::{MessageId, Position},
 };
 
 const SEGMENTS: &[(u64, u32, u32, bool)] = &[(0, 0, 0x7fff, true), (1, 0x8000, 0xffff, true)];
