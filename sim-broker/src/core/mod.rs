@@ -9,6 +9,7 @@
 //! | [`effects`] | what a call wants to happen outside |
 //! | [`topic`] | one stored topic: its messages, producers, subscriptions and schemas |
 //! | [`cluster`] | brokers, connections, scalable topics: everything around stored topics |
+//! | [`controller`] | registrations of ordered consumers, and who reads what |
 //! | [`config`] | how a cluster is set up |
 //! | [`profile`] | which broker a cluster plays, as data |
 //! | [`fault`] | what goes wrong on purpose, as data |
@@ -16,6 +17,7 @@
 
 pub mod cluster;
 pub mod config;
+pub mod controller;
 pub mod effects;
 pub mod fault;
 pub mod ids;
