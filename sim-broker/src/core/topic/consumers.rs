@@ -61,7 +61,11 @@ impl Topic {
             let first = self.ledger.published_since(now.saturating_sub(rollback));
             subscription.cursor = super::cursor::Cursor::new(first);
         }
-        let joined = subscription.join(Consumer::new(key, command));
+        let mut consumer = Consumer::new(key, command);
+        if let (false, Some(meta)) = (self.config.entry_buckets, &mut consumer.key_shared) {
+            meta.entry_bucket_dispatch = None;
+        }
+        let joined = subscription.join(consumer);
         if let Err(error) = joined {
             if !durable && subscription.consumers().is_empty() {
                 self.subscriptions.remove(name);
@@ -81,9 +85,6 @@ impl Topic {
         if command.read_compacted() && matches!(command.sub_type(), SubType::Shared | SubType::KeyShared) {
             let message = "readCompacted only allowed on failover or exclusive subscriptions";
             return Err(TopicError::not_allowed(message));
-        }
-        if command.key_shared_meta.as_ref().is_some_and(|meta| meta.entry_bucket_dispatch()) {
-            return Err(TopicError::not_allowed("Dispatch by entry bucket is not supported"));
         }
         let Some(schema) = schema::declared(command.schema.as_ref()) else { return Ok(()) };
         let consumers = || self.subscriptions.values().flat_map(Subscription::consumers);

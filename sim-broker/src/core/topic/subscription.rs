@@ -326,6 +326,13 @@ fn check_same_kind(first: &Consumer, new: &Consumer) -> Result<(), TopicError> {
              mode '{new}'."
         ));
     }
+    let buckets = |c: &Consumer| c.key_shared.as_ref().is_some_and(KeySharedMeta::entry_bucket_dispatch);
+    if buckets(first) != buckets(new) {
+        let (active, new) = (buckets(first), buckets(new));
+        return busy(format!(
+            "Active subscription entry bucket dispatch '{active}' is different than the connecting consumer's '{new}'."
+        ));
+    }
     let loose = |c: &Consumer| c.key_shared.as_ref().is_some_and(KeySharedMeta::allow_out_of_order_delivery);
     match (loose(first), loose(new)) {
         (true, false) => busy(
