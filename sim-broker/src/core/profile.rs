@@ -35,6 +35,13 @@ pub struct Profile {
     pub initial_pushes_repeat: bool,
     /// Which subscriptions a split or merge gives to the children.
     pub copied_subscriptions: CopiedSubscriptions,
+    /// Whether a checkpoint group is handed a segment only once it has read that segment's ancestors to the end, as a
+    /// subscription is.
+    pub checkpoint_gate: bool,
+    /// Whether the layout is pushed again when a consumer registers or leaves.
+    pub registrations_push_layout: bool,
+    /// Whether a consumer that registers is sent its assignment as an update too, before the response.
+    pub updates_before_response: bool,
     /// How often a controller looks for drained sealed segments to prune, in ms.
     pub prune_interval_ms: u64,
 }

@@ -17,6 +17,7 @@
 //! | `ownership` | which broker owns what; kill, revive, move |
 //! | `namespaces` | tenants, namespaces and their policies |
 //! | `catalogue` | stored topics: creation, deletion, lists and watches of lists |
+//! | `controllers` | registrations of ordered consumers, assignments, drained parents |
 //! | `coordinators` | transaction coordinators |
 //! | [`admin`] | what the admin REST offers |
 //! | [`control`] | what the control API offers |
@@ -27,6 +28,7 @@ mod attach;
 mod catalogue;
 mod conn;
 pub mod control;
+mod controllers;
 mod coordinators;
 mod flow;
 mod lookup;
@@ -40,6 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stc_proto::{Frame, TopicName};
 
+pub use self::controllers::Registered;
 pub use self::namespaces::{AutoTopicCreation, Namespace, PartitionedOrNot};
 use self::{conn::Conn, flow::Agenda, scalable::Scalable, watch::HeldPush};
 use super::{

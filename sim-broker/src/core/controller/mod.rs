@@ -3,5 +3,9 @@
 //! | Module | Owns |
 //! |---|---|
 //! | [`assignment`] | which consumer reads which segment |
+//! | [`groups`] | registrations with their grace periods, and what each group has read to the end |
+//!
+//! The commands, timers and pushes that go with them are in the cluster's `controllers`.
 
 pub mod assignment;
+pub mod groups;

@@ -11,7 +11,7 @@ use super::{
     dispatch::{Dispatcher, Redeliveries, Scope},
     error::TopicError,
     ledger::Ledger,
-    stats::SubscriptionStats,
+    stats::{Reader, SubscriptionStats},
 };
 use crate::core::ids::{ConsumerKey, Millis};
 
@@ -22,6 +22,8 @@ pub(super) struct Subscription {
     /// Whether an admin call made it.
     pub(super) by_admin: bool,
     pub(super) cursor: Cursor,
+    /// Entries below this one a reader had seen before it came.
+    pub(super) seen: u64,
     /// In the order in which they came.
     consumers: Vec<Consumer>,
     /// There while there are consumers.
@@ -36,6 +38,7 @@ impl Subscription {
             durable,
             by_admin: false,
             cursor: Cursor::new(first),
+            seen: 0,
             consumers: Vec::new(),
             dispatcher: None,
             redeliveries: Redeliveries::new(),
@@ -276,6 +279,11 @@ impl Subscription {
 
     pub(super) fn drained(&self, ledger: &Ledger) -> bool {
         ledger.terminated() && self.cursor.backlog(ledger) == 0
+    }
+
+    pub(super) fn readers(&self, ledger: &Ledger) -> impl Iterator<Item = Reader> {
+        let done = ledger.terminated() && self.cursor.next_unacked(self.seen) >= ledger.len();
+        self.consumers.iter().map(move |c| Reader { key: c.key, name: c.name.clone(), done })
     }
 
     pub(super) fn stats(&self, ledger: &Ledger) -> SubscriptionStats {

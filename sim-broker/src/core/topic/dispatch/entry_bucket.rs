@@ -93,7 +93,7 @@ fn boundaries(meta: Option<&KeySharedMeta>) -> Result<BucketSplits, TopicError> 
         return refused("be ascending and contiguous");
     }
     let starts: Vec<u32> = ranges.iter().skip(1).map(|range| range.start().into()).collect();
-    BucketSplits::try_from(starts).or_else(|reason| Err(assign_error(reason)))
+    BucketSplits::try_from(starts).map_err(assign_error)
 }
 
 fn list(ranges: &[HashRange]) -> String {
