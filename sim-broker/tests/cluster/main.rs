@@ -14,4 +14,6 @@ mod faults;
 mod layouts;
 mod lists;
 mod lookup;
+mod ordered;
+mod recorded;
 mod watch;
