@@ -9,6 +9,7 @@ mod attach;
 mod bad_input;
 mod brokers;
 mod connections;
+mod controllers;
 mod determinism;
 mod faults;
 mod layouts;

@@ -102,7 +102,7 @@ impl Client {
             durable: Some(false),
             consumer_name: Some(name.into()),
             start_message_id: Some(start.unwrap_or(earliest)),
-            ..attachment(id, descriptor, &format!("reader-{id}"))
+            ..attachment(id, descriptor, &format!("reader-{name}-{id}"))
         })
         .await;
     }
