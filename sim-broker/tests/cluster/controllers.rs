@@ -1,4 +1,4 @@
-//! Controllers: who leads, what outlives a leader, and what a group reads when.
+//! Controllers: who leads, what outlives a leader, and who is registered.
 
 use std::time::Duration;
 
@@ -33,12 +33,6 @@ fn registered(cluster: &SimCluster) -> Vec<String> {
         r.shares.iter().fold(text, |text, share| format!("{text} {}", share.segment))
     };
     registered.iter().map(line).collect()
-}
-
-fn topic_cluster(segments: i64) -> SimCluster {
-    let cluster = cluster();
-    create(&cluster, TOPIC, segments);
-    cluster
 }
 
 // ---- Who leads ----
@@ -129,7 +123,8 @@ async fn a_leader_that_comes_back_in_time_leads_on() {
     control.kill_broker(BrokerId(led as u32)).unwrap();
     tokio::time::sleep(Duration::from_millis(900)).await;
     control.revive_broker(BrokerId(led as u32)).unwrap();
-    tokio::time::sleep(Duration::from_millis(59_000)).await;
+    // The grace period began with its return, not with its death.
+    tokio::time::sleep(Duration::from_millis(59_500)).await;
     assert_eq!(registered(&cluster), ["s/a? 0 1"]);
     let mut a = Client::to(&cluster, led).await;
     a.register(0, "s", "a", STREAM).await;
@@ -308,6 +303,31 @@ async fn a_topic_that_is_made_again_has_no_registrations() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_timer_of_an_earlier_life_means_nothing() {
+    let cluster = topic_cluster(1);
+    let mut watching = Client::to(&cluster, 0).await;
+    for _ in 0..2 {
+        let mut client = to_leader(&cluster).await;
+        client.register(1, "s", "a", STREAM).await;
+        client.sees(&["ASSIGNED 0: 0"]).await;
+        drop(client);
+        pass([&mut watching], 30_000).await;
+        assert_eq!(registered(&cluster), ["s/a? 0"]);
+        cluster.with(|c, now| c.delete_scalable_topic(&topic(TOPIC), true, now)).unwrap();
+        create(&cluster, TOPIC, 1);
+    }
+    let mut client = to_leader(&cluster).await;
+    client.register(1, "s", "a", STREAM).await;
+    client.sees(&["ASSIGNED 0: 0"]).await;
+    drop(client);
+    // The first life's timer is due now, the second one's in 30 s.
+    pass([&mut watching], 59_990).await;
+    assert_eq!(registered(&cluster), ["s/a? 0"]);
+    pass([&mut watching], 20).await;
+    assert!(registered(&cluster).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn any_assignment_can_be_pushed_and_any_update_held() {
     let cluster = topic_cluster(2);
     let control = cluster.control();
@@ -327,154 +347,4 @@ async fn any_assignment_can_be_pushed_and_any_update_held() {
     client.sees(&["ASSIGNED 0: 1"]).await;
     assert_eq!(control.release_all(), 1);
     client.sees(&["UPDATE 1 0: 0"]).await;
-}
-
-// ---- What a group reads when ----
-
-#[tokio::test(start_paused = true)]
-async fn a_grandchild_waits_for_its_grandparent_behind_an_empty_parent() {
-    let cluster = topic_cluster(1);
-    let mut segment = Client::to_owner(&cluster, &segment("0000-ffff-0")).await;
-    let ids = segment.store("0000-ffff-0", &["k"]).await;
-    let mut client = to_leader(&cluster).await;
-    client.register(0, "s", "a", STREAM).await;
-    segment.own(1, "0000-ffff-0", "s").await;
-    segment.sees(&["SUCCESS", "MESSAGE 1 0 k"]).await;
-    client.sees(&["ASSIGNED 0: 0"]).await;
-    split(&cluster, TOPIC, 0);
-    split(&cluster, TOPIC, 1);
-    client.sees(&["UPDATE 0 1: 0", "UPDATE 0 2: 0"]).await;
-    let [seen, _] = pass([&mut client, &mut segment], 10_000).await;
-    // Segment 1 is empty and sealed, so it is read; its children wait for segment 0 all the same.
-    assert_eq!(seen, ["UPDATE 0 2: 0"]);
-    segment.ack(1, AckType::Cumulative, &ids).await;
-    segment.seen_now().await;
-    let [seen, _] = pass([&mut client, &mut segment], 10_000).await;
-    assert_eq!(seen, ["UPDATE 0 2: 3 4 2"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_rebucket_rolls_over_once_its_predecessor_is_read() {
-    let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);
-    create(&cluster, TOPIC, 1);
-    let mut one = to_leader(&cluster).await;
-    let mut two = to_leader(&cluster).await;
-    one.register(0, "s", "a", STREAM).await;
-    two.register(0, "s", "b", STREAM).await;
-    two.sees(&["ASSIGNED 0: 0!4"]).await;
-    one.sees(&["ASSIGNED 0: 0", "UPDATE 0 0: 0!4"]).await;
-    one.share(1, "0000-ffff-0", "s", "a", 4).await;
-    one.sees(&["SUCCESS"]).await;
-    two.share(1, "0000-ffff-0", "s", "b", 4).await;
-    two.sees(&["SUCCESS"]).await;
-    let ids = Client::to(&cluster, 0).await.store("0000-ffff-0", &["key-0", "key-1"]).await;
-    one.sees(&["MESSAGE 1 1 key-1"]).await;
-    cluster.with(|c, now| c.rebucket_segment(&topic(TOPIC), 0, Some(8), now)).unwrap();
-    two.sees(&["MESSAGE 1 0 key-0", "UPDATE 0 1: 0!4"]).await;
-    one.sees(&["UPDATE 0 1: 0!4"]).await;
-    two.ack(1, AckType::Individual, &ids[..1]).await;
-    one.ack(1, AckType::Individual, &ids[1..]).await;
-    let [seen, other] = pass([&mut one, &mut two], 2_000).await;
-    assert_eq!(seen, ["END 1", "UPDATE 0 1: 1!8"]);
-    assert_eq!(other, ["END 1", "UPDATE 0 1: 1!8"]);
-    // The old boundaries are refused on the new segment once it has sharers.
-    one.share(2, "0000-ffff-1", "s", "a", 8).await;
-    one.sees(&["SUCCESS"]).await;
-    two.share(2, "0000-ffff-1", "s", "b", 4).await;
-    let seen = two.seen_now().await;
-    assert!(seen[0].starts_with("ERROR ConsumerAssignError"), "{seen:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_subscription_that_is_moved_back_reads_its_parents_first() {
-    let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);
-    create(&cluster, TOPIC, 1);
-    let mut client = to_leader(&cluster).await;
-    let ids = client.store("0000-ffff-0", &["k"]).await;
-    client.register(0, "s", "a", STREAM).await;
-    client.own(1, "0000-ffff-0", "s").await;
-    client.ack(1, AckType::Cumulative, &ids).await;
-    split(&cluster, TOPIC, 0);
-    client.seen_now().await;
-    let [seen] = pass([&mut client], 2_000).await;
-    assert_eq!(seen, ["UPDATE 0 1: 1 2"]);
-    cluster.with(|c, now| c.seek_scalable_subscription(&topic(TOPIC), "s", 0, now)).unwrap();
-    client.sees(&["CLOSE_CONSUMER 1", "UPDATE 0 1: 0"]).await;
-}
-
-// ---- Checkpoint groups, which have no cursor ----
-
-/// A member of a checkpoint group, a message in segment 0, and a split of it.
-async fn checkpoint_group() -> (SimCluster, Client, Vec<MessageIdData>) {
-    let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);
-    create(&cluster, TOPIC, 1);
-    let mut client = to_leader(&cluster).await;
-    let ids = client.store("0000-ffff-0", &["a", "b"]).await;
-    client.register(0, "g", "m", CHECKPOINT).await;
-    client.sees(&["ASSIGNED 0: 0"]).await;
-    split(&cluster, TOPIC, 0);
-    client.sees(&["UPDATE 0 1: 0"]).await;
-    (cluster, client, ids)
-}
-
-const READ: [&str; 1] = ["UPDATE 0 1: 1 2"];
-
-#[tokio::test(start_paused = true)]
-async fn a_checkpoint_group_gets_children_when_its_reader_acknowledged_the_parent() {
-    let (_cluster, mut client, ids) = checkpoint_group().await;
-    let [seen] = pass([&mut client], 10_000).await;
-    assert!(seen.is_empty(), "nobody has read anything: {seen:?}");
-    client.read(1, "0000-ffff-0", "m-seg-0", None).await;
-    client.sees(&["SUCCESS", "MESSAGE 1 0 a", "MESSAGE 1 1 b"]).await;
-    client.ack(1, AckType::Cumulative, &ids[..1]).await;
-    let [seen] = pass([&mut client], 20_000).await;
-    assert!(seen.is_empty(), "one message is left: {seen:?}");
-    client.ack(1, AckType::Cumulative, &ids[1..]).await;
-    client.sees(&["END 1"]).await;
-    // A reader that goes at the end has read it all the same.
-    client.detach(1).await;
-    client.sees(&["SUCCESS"]).await;
-    let [seen] = pass([&mut client], 40_000).await;
-    assert_eq!(seen, READ);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_reader_that_begins_at_the_last_message_has_read_it() {
-    let (_cluster, mut client, ids) = checkpoint_group().await;
-    client.read(1, "0000-ffff-0", "m-seg-0", Some(ids[0].clone())).await;
-    client.sees(&["SUCCESS", "MESSAGE 1 0 a", "MESSAGE 1 1 b"]).await;
-    let [seen] = pass([&mut client], 10_000).await;
-    assert!(seen.is_empty(), "b is left: {seen:?}");
-    client.detach(1).await;
-    // The last message comes once more, and a client may drop it without a word.
-    client.read(2, "0000-ffff-0", "m-seg-0", Some(ids[1].clone())).await;
-    client.sees(&["SUCCESS", "SUCCESS", "MESSAGE 2 1 b"]).await;
-    let [seen] = pass([&mut client], 20_000).await;
-    assert_eq!(seen, READ);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_reader_of_somebody_else_says_nothing_of_the_group() {
-    let (cluster, mut client, ids) = checkpoint_group().await;
-    let mut other = Client::to(&cluster, 0).await;
-    client.read(1, "0000-ffff-0", "m-seg-0", None).await;
-    other.read(1, "0000-ffff-0", "5mpoJ", None).await;
-    other.ack(1, AckType::Cumulative, &ids[1..]).await;
-    assert_eq!(other.seen_now().await.last().unwrap(), "END 1");
-    client.seen_now().await;
-    let [seen, _] = pass([&mut client, &mut other], 20_000).await;
-    assert!(seen.is_empty(), "{seen:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_reader_without_the_members_name_counts_when_it_has_the_members_connection() {
-    let (cluster, mut client, ids) = checkpoint_group().await;
-    let mut other = Client::to(&cluster, 0).await;
-    other.read(1, "0000-ffff-0", "5mpoJ", None).await;
-    other.seen_now().await;
-    client.read(1, "0000-ffff-0", "any", None).await;
-    client.ack(1, AckType::Cumulative, &ids[1..]).await;
-    assert_eq!(client.seen_now().await.last().unwrap(), "END 1");
-    let [seen, _] = pass([&mut client, &mut other], 2_000).await;
-    assert_eq!(seen, READ);
 }

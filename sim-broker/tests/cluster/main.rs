@@ -11,6 +11,7 @@ mod brokers;
 mod connections;
 mod controllers;
 mod determinism;
+mod drains;
 mod faults;
 mod layouts;
 mod lists;

@@ -20,6 +20,13 @@ pub(crate) fn segment(descriptor: &str) -> String {
     format!("segment://public/default/t/{descriptor}")
 }
 
+/// Three brokers that play `spec-1.0`, with a topic.
+pub(crate) fn topic_cluster(segments: i64) -> SimCluster {
+    let cluster = cluster();
+    create(&cluster, TOPIC, segments);
+    cluster
+}
+
 /// A standalone 5.0.1, as the recordings have it, with a topic.
 pub(crate) fn standalone(segments: i64) -> SimCluster {
     let cluster = cluster_as("pulsar-5.0.1", |c| c.brokers = 1);
