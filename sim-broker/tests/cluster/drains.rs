@@ -46,6 +46,29 @@ async fn a_parent_stays_while_a_registered_consumer_has_not_read_it() {
     assert_eq!(cluster.control().prune(TOPIC).unwrap(), 1);
 }
 
+/// A segment that goes before its parents would leave its children with no word of them.
+#[tokio::test(start_paused = true)]
+async fn parents_are_pruned_before_children() {
+    let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);
+    create(&cluster, TOPIC, 1);
+    let mut client = to_leader(&cluster).await;
+    let ids = client.store("0000-ffff-0", &["k"]).await;
+    client.register(0, "s", "a", STREAM).await;
+    client.own(1, "0000-ffff-0", "s").await;
+    client.sees(&["ASSIGNED 0: 0", "SUCCESS", "MESSAGE 1 0 k"]).await;
+    split(&cluster, TOPIC, 0);
+    split(&cluster, TOPIC, 1);
+    client.seen_now().await;
+    // Segment 1 was empty and is drained, but segment 0 is not.
+    let [seen] = pass([&mut client], 70_000).await;
+    assert_eq!(seen, ["UPDATE 0 2: 0"]);
+    assert_eq!(cluster.control().prune(TOPIC).unwrap(), 0);
+    client.ack(1, AckType::Cumulative, &ids).await;
+    client.seen_now().await;
+    let [seen] = pass([&mut client], 115_000).await;
+    assert_eq!(seen.last().unwrap(), "UPDATE 0 4: 3 4 2", "{seen:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rebucket_rolls_over_once_its_predecessor_is_read() {
     let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);

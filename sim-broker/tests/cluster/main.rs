@@ -16,6 +16,7 @@ mod faults;
 mod layouts;
 mod lists;
 mod lookup;
+mod model;
 mod ordered;
 mod recorded;
 mod watch;

@@ -187,6 +187,10 @@ impl Cluster {
         let mut pruned = 0;
         for (id, name) in drained {
             let Some(scalable) = self.scalable.get_mut(topic) else { break };
+            // Were a segment to go before its parents, nothing would tell its children to wait for them.
+            if scalable.layout.segment(id).is_none_or(|segment| !segment.parents.is_empty()) {
+                continue;
+            }
             let Ok(next) = scalable.layout.prune(id) else { continue };
             scalable.layout = next;
             scalable.groups.pruned(id);
