@@ -169,6 +169,19 @@ async fn a_reader_that_begins_at_the_last_message_has_read_it() {
     assert_eq!(seen, READ);
 }
 
+/// Readers need not acknowledge: then what they were sent counts as read, a grace period later.
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_never_acknowledges_holds_its_group_up_for_a_grace_period() {
+    let (_cluster, mut client, _) = checkpoint_group().await;
+    client.read(1, "0000-ffff-0", "m-seg-0", None).await;
+    client.sees(&["SUCCESS", "MESSAGE 1 0 a", "MESSAGE 1 1 b"]).await;
+    // Looks come 2, 6, 14, 30 and 62 s after the split.
+    let [seen] = pass([&mut client], 61_990).await;
+    assert!(seen.is_empty(), "{seen:?}");
+    let [seen] = pass([&mut client], 20).await;
+    assert_eq!(seen, READ);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_reader_of_somebody_else_says_nothing_of_the_group() {
     let (cluster, mut client, ids) = checkpoint_group().await;

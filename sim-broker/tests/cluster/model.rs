@@ -1,10 +1,10 @@
 //! Random lives of a topic with stream consumers that do what the specification asks of them: through splits, merges,
-//! rebuckets, joins, leaves, crashes and broker deaths no message is lost, and each key's messages first reach an
-//! application in the order in which they were stored.
+//! rebuckets, joins, leaves, crashes and broker deaths no message is lost, each key's messages first reach an
+//! application in the order in which they were stored, and no two applications have some of a key at one time.
 //!
 //! proptest prints the operations of a failing case, shrunk, and the seed to run it again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -70,8 +70,8 @@ struct Attachment {
     /// Whether it is to close once everything is acknowledged. What came meanwhile the application has not seen, so
     /// there is no way back.
     draining: bool,
-    /// Delivered to the application and not acknowledged.
-    held: BTreeSet<u64>,
+    /// Delivered to the application and not acknowledged, with their keys.
+    held: BTreeMap<u64, u8>,
     ledger: u64,
 }
 
@@ -82,7 +82,6 @@ struct Consumer {
     session: Option<ConnId>,
     assignment: Option<ScalableConsumerAssignment>,
     attached: BTreeMap<u64, Attachment>,
-    next: u64,
 }
 
 impl Consumer {
@@ -247,10 +246,16 @@ impl World {
                     return;
                 }
                 let a = consumer.attached.get_mut(&segment).unwrap();
-                a.held.insert(c.message_id.entry_id);
-                a.ledger = c.message_id.ledger_id;
                 let entry = Entry::parse(frame.payload.unwrap()).unwrap();
                 let (key, n) = (entry.payload[0], u64::from(entry.payload[1]));
+                a.held.insert(c.message_id.entry_id, key);
+                a.ledger = c.message_id.ledger_id;
+                let holds = |c: &Consumer| c.attached.values().any(|a| a.held.values().any(|k| *k == key));
+                let holders = self.consumers.values().filter(|consumer| holds(consumer)).count();
+                assert_eq!(
+                    holders, 1,
+                    "message {n} of key {key} comes while another consumer has some of it"
+                );
                 let seen = self.seen.entry(key).or_default();
                 assert!(n <= *seen, "message {n} of key {key} comes before message {seen}");
                 *seen = (*seen).max(n + 1);
@@ -309,7 +314,7 @@ impl World {
         let Some(conn) = self.consumer_conn(who, owner) else { return };
         let (id, shared) = (self.number(), !segment.bucket_ranges.is_empty());
         let attachment =
-            Attachment { conn, id, shared, open: false, draining: false, held: BTreeSet::new(), ledger: 0 };
+            Attachment { conn, id, shared, open: false, draining: false, held: BTreeMap::new(), ledger: 0 };
         let consumer = self.consumers.get_mut(&who).unwrap();
         consumer.attached.insert(segment.segment_id, attachment);
         let key_shared_meta = shared.then_some(KeySharedMeta {
@@ -343,8 +348,10 @@ impl World {
             let id =
                 |entry: &u64| MessageIdData { ledger_id: a.ledger, entry_id: *entry, ..Default::default() };
             let (ack_type, message_id) = match a.shared {
-                true => (AckType::Individual, a.held.iter().map(id).collect()),
-                false => (AckType::Cumulative, a.held.last().map(id).into_iter().collect::<Vec<_>>()),
+                true => (AckType::Individual, a.held.keys().map(id).collect()),
+                false => {
+                    (AckType::Cumulative, a.held.keys().next_back().map(id).into_iter().collect::<Vec<_>>())
+                }
             };
             a.held.clear();
             if !message_id.is_empty() {

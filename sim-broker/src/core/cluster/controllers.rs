@@ -8,7 +8,7 @@ use super::{Cluster, flow::Due, scalable::Scalable};
 use crate::core::{
     controller::{
         assignment::{GroupKind, Share},
-        groups::{GroupKey, Look},
+        groups::{GroupKey, Look, Progress},
     },
     ids::{BrokerId, ConnId, ConsumerKey, Millis},
     journal::{Direction, Event},
@@ -226,12 +226,13 @@ impl Cluster {
         let pace = self.config.pace;
         let Some(scalable) = self.led(topic, life) else { return };
         let layout = scalable.layout.clone();
-        let drained: Vec<u64> =
-            layout.segments().map(|s| s.id).filter(|id| self.is_read(topic, key, *id)).collect();
+        let progress: BTreeMap<u64, Progress> =
+            layout.segments().map(|s| (s.id, self.progress(topic, key, s.id))).collect();
+        let of = |id| progress.get(&id).copied().unwrap_or(Progress::Open);
         let Some(scalable) = self.scalable.get_mut(topic) else { return };
-        match scalable.groups.look(key, stamp, &layout, &pace, |id| drained.contains(&id)) {
+        match scalable.groups.look((key, stamp), &layout, &pace, now, of) {
             Look::Drained => {
-                self.log_controller(topic, "drained", format!("{drained:?} of {}", key.subscription), now);
+                self.log_controller(topic, "drained", format!("parents of {}", key.subscription), now);
                 self.rebalance(topic, key, None, now);
             }
             Look::Again(timer) => {
@@ -253,18 +254,26 @@ impl Cluster {
 
     // ---- What is read to the end ----
 
-    /// Whether a group has nothing left in a sealed segment.
-    fn is_read(&self, topic: &TopicName, key: &GroupKey, segment: u64) -> bool {
-        let Some(scalable) = self.scalable.get(topic) else { return false };
-        let Some(segment) = scalable.layout.segment(segment) else { return false };
-        let Some(stored) = self.stored.get(&scalable.stored_name(segment)) else { return false };
-        match key.kind {
-            GroupKind::Stream => stored.topic.drained(&key.subscription),
-            GroupKind::Checkpoint => {
-                let readers = stored.topic.readers();
-                stored.topic.is_empty_and_sealed() || is_read_by(scalable, key, segment.id, &readers)
-            }
+    /// How far a group is with a sealed segment.
+    fn progress(&self, topic: &TopicName, key: &GroupKey, segment: u64) -> Progress {
+        let found = self.scalable.get(topic).and_then(|scalable| {
+            let stored = scalable.stored_name(scalable.layout.segment(segment)?);
+            Some((scalable, &self.stored.get(&stored)?.topic))
+        });
+        let Some((scalable, topic)) = found else { return Progress::Open };
+        let read = match key.kind {
+            GroupKind::Stream => topic.drained(&key.subscription),
+            GroupKind::Checkpoint => topic.is_empty_and_sealed(),
+        };
+        match (read, key.kind) {
+            (true, _) => Progress::Read,
+            (false, GroupKind::Stream) => Progress::Open,
+            (false, GroupKind::Checkpoint) => progress_of(scalable, key, segment, &topic.readers()),
         }
+    }
+
+    fn is_read(&self, topic: &TopicName, key: &GroupKey, segment: u64) -> bool {
+        self.progress(topic, key, segment) == Progress::Read
     }
 
     /// A consumer was told that its segment is at its end. A reader may go before the next look, so that is noted.
@@ -384,23 +393,27 @@ impl Cluster {
     }
 }
 
-/// Whether a checkpoint group has read a sealed segment to the end. There is no cursor to ask, so its readers are:
-/// the one that is named after the member that has the segment (`<member>-seg-<id>`); without such a one, those on
-/// that member's connection to the controller; without those, all readers of the segment. Each of them has to have
-/// acknowledged what comes after its start position. With no reader attached nothing is known, and the children wait.
-fn is_read_by(scalable: &Scalable, key: &GroupKey, segment: u64, readers: &[Reader]) -> bool {
+/// How far a checkpoint group is with a sealed segment. There is no cursor to ask, so its readers are: the one that is
+/// named after the member that has the segment (`<member>-seg-<id>`); without such a one, those on that member's
+/// connection to the controller; without those, all readers of the segment. Each of them has to have acknowledged what
+/// comes after its start position, or to acknowledge nothing and have been sent all of it. With no reader attached
+/// nothing is known, and the children wait.
+fn progress_of(scalable: &Scalable, key: &GroupKey, segment: u64, readers: &[Reader]) -> Progress {
     let shares = scalable.groups.assign(key, &scalable.layout);
-    let Some(member) = shares.iter().find(|(_, list)| list.iter().any(|s| s.segment == segment)) else {
-        return false;
+    let Some((member, _)) = shares.iter().find(|(_, list)| list.iter().any(|s| s.segment == segment)) else {
+        return Progress::Open;
     };
-    let session = scalable.groups.members(key).find(|(name, _)| name == member.0).and_then(|(_, s)| s);
-    let named = format!("{}-seg-{segment}", member.0);
+    let session = scalable.groups.members(key).find(|(name, _)| name == member).and_then(|(_, s)| s);
+    let named = format!("{member}-seg-{segment}");
     let by_name: Vec<&Reader> = readers.iter().filter(|reader| reader.name == named).collect();
     let by_conn: Vec<&Reader> =
         readers.iter().filter(|reader| session.is_some_and(|s| s.conn == reader.key.conn)).collect();
     let all: Vec<&Reader> = readers.iter().collect();
-    let found = [by_name, by_conn, all].into_iter().find(|found| !found.is_empty());
-    found.is_some_and(|found| found.iter().all(|reader| reader.done))
+    match [by_name, by_conn, all].into_iter().find(|found| !found.is_empty()) {
+        Some(found) if found.iter().all(|reader| reader.done) => Progress::Read,
+        Some(found) if found.iter().all(|reader| reader.done || reader.delivered) => Progress::Delivered,
+        _ => Progress::Open,
+    }
 }
 
 /// An assignment as the wire has it.

@@ -48,6 +48,8 @@ struct Group {
     drained: BTreeSet<u64>,
     /// Sealed segments whose reader came to the end; the next look at the segments takes them in.
     finished: BTreeSet<u64>,
+    /// Sealed segments that were found delivered, and since when.
+    delivered: BTreeMap<u64, Millis>,
     poll: Poll,
 }
 
@@ -71,6 +73,18 @@ pub struct Timer {
     pub after: Millis,
     /// What it is told by.
     pub stamp: u64,
+}
+
+/// How far a group is with a sealed segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Something is left.
+    Open,
+    /// All of it was delivered to somebody who acknowledges nothing: it counts as read when that was so for as long as
+    /// a grace period.
+    Delivered,
+    /// All of it was acknowledged.
+    Read,
 }
 
 /// What a look at the sealed segments found.
@@ -202,14 +216,14 @@ impl Groups {
         any.then_some(Timer { after: pace.drain_poll_ms, stamp })
     }
 
-    /// Looks which sealed segments a group has read to the end; `drained` tells of one of them.
+    /// Looks which sealed segments a group has read to the end; `progress` tells of one of them.
     pub fn look(
         &mut self,
-        key: &GroupKey,
-        stamp: u64,
+        (key, stamp): (&GroupKey, u64),
         layout: &Layout,
         pace: &Pace,
-        drained: impl Fn(u64) -> bool,
+        now: Millis,
+        progress: impl Fn(u64) -> Progress,
     ) -> Look {
         let open = self.undrained(key, layout);
         let Some(group) = self.groups.get_mut(key).filter(|group| group.poll.stamp == stamp) else {
@@ -220,7 +234,24 @@ impl Groups {
         }
         let finished = std::mem::take(&mut group.finished);
         let before = group.drained.len();
-        group.drained.extend(open.into_iter().filter(|id| finished.contains(id) || drained(*id)));
+        for id in open {
+            let read = match progress(id) {
+                _ if finished.contains(&id) => true,
+                Progress::Read => true,
+                Progress::Delivered => {
+                    let since = *group.delivered.entry(id).or_insert(now);
+                    now.saturating_sub(since) >= pace.grace_ms
+                }
+                Progress::Open => {
+                    group.delivered.remove(&id);
+                    false
+                }
+            };
+            if read {
+                group.delivered.remove(&id);
+                group.drained.insert(id);
+            }
+        }
         if group.drained.len() > before {
             return Look::Drained;
         }
@@ -254,6 +285,7 @@ impl Groups {
         for group in self.groups.values_mut() {
             group.drained.remove(&segment);
             group.finished.remove(&segment);
+            group.delivered.remove(&segment);
         }
     }
 }
@@ -275,6 +307,10 @@ mod tests {
 
     fn segments(groups: &Groups, layout: &Layout, name: &str) -> Vec<u64> {
         groups.assign(&key(), layout).get(name).unwrap().iter().map(|share| share.segment).collect()
+    }
+
+    fn look_at(groups: &mut Groups, timer: Timer, layout: &Layout, now: Millis, progress: Progress) -> Look {
+        groups.look((&key(), timer.stamp), layout, &PACE, now, |_| progress)
     }
 
     #[test]
@@ -325,7 +361,8 @@ mod tests {
         let mut timer = groups.start_looking(&key(), &layout, &PACE).unwrap();
         let mut times = vec![timer.after];
         for _ in 0..4 {
-            let Look::Again(next) = groups.look(&key(), timer.stamp, &layout, &PACE, |_| false) else {
+            let Look::Again(next) = groups.look((&key(), timer.stamp), &layout, &PACE, 0, |_| Progress::Open)
+            else {
                 panic!("looks again")
             };
             timer = next;
@@ -333,10 +370,27 @@ mod tests {
         }
         assert_eq!(times, [2_000, 4_000, 8_000, 9_000, 9_000]);
         assert_eq!(segments(&groups, &layout, "a"), [0]);
-        assert_eq!(groups.look(&key(), timer.stamp, &layout, &PACE, |id| id == 0), Look::Drained);
+        assert_eq!(look_at(&mut groups, timer, &layout, 0, Progress::Read), Look::Drained);
         assert_eq!(segments(&groups, &layout, "a"), [1, 2]);
         assert_eq!(groups.start_looking(&key(), &layout, &PACE), None);
-        assert_eq!(groups.look(&key(), timer.stamp, &layout, &PACE, |_| true), Look::Over);
+        assert_eq!(look_at(&mut groups, timer, &layout, 0, Progress::Read), Look::Over);
+    }
+
+    #[test]
+    fn what_is_delivered_and_never_acknowledged_counts_as_read_after_a_grace_period() {
+        let layout = Layout::initial(1, 4, 0).split(0, 0).unwrap();
+        let mut groups = Groups::new(true);
+        groups.register(&key(), "a", session(1));
+        let timer = groups.start_looking(&key(), &layout, &PACE).unwrap();
+        let mut look =
+            |now, progress| matches!(look_at(&mut groups, timer, &layout, now, progress), Look::Drained);
+        assert!(!look(10_000, Progress::Delivered));
+        assert!(!look(69_999, Progress::Delivered));
+        // The reader came back and has to be sent everything again.
+        assert!(!look(70_000, Progress::Open));
+        assert!(!look(80_000, Progress::Delivered));
+        assert!(!look(139_999, Progress::Delivered));
+        assert!(look(140_000, Progress::Delivered));
     }
 
     #[test]
@@ -345,7 +399,7 @@ mod tests {
         let mut groups = Groups::new(true);
         groups.register(&key(), "a", session(1));
         let timer = groups.start_looking(&key(), &layout, &PACE).unwrap();
-        groups.look(&key(), timer.stamp, &layout, &PACE, |_| true);
+        look_at(&mut groups, timer, &layout, 0, Progress::Read);
         assert!(!groups.recheck(&key(), |_| true));
         assert!(groups.recheck(&key(), |_| false));
         assert_eq!(segments(&groups, &layout, "a"), [0]);
@@ -363,7 +417,7 @@ mod tests {
             if gate {
                 assert_eq!(read, [0]);
                 groups.finished(&key, 0);
-                let look = groups.look(&key, timer.unwrap().stamp, &layout, &PACE, |_| false);
+                let look = groups.look((&key, timer.unwrap().stamp), &layout, &PACE, 0, |_| Progress::Open);
                 assert_eq!(look, Look::Drained);
                 assert_eq!(groups.assign(&key, &layout)["a"].len(), 2);
             } else {

@@ -63,6 +63,9 @@ pub struct Reader {
     /// Whether the topic is terminated and the reader has acknowledged everything after its start position. The
     /// message at that position, which comes once more, it had seen before.
     pub done: bool,
+    /// Whether the topic is terminated, everything was delivered to the reader, and it has acknowledged nothing at all:
+    /// readers need not.
+    pub delivered: bool,
 }
 
 /// A connected consumer.

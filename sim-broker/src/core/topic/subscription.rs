@@ -24,6 +24,8 @@ pub(super) struct Subscription {
     pub(super) cursor: Cursor,
     /// Entries below this one a reader had seen before it came.
     pub(super) seen: u64,
+    /// Whether anything was acknowledged since it was made.
+    acknowledges: bool,
     /// In the order in which they came.
     consumers: Vec<Consumer>,
     /// There while there are consumers.
@@ -39,6 +41,7 @@ impl Subscription {
             by_admin: false,
             cursor: Cursor::new(first),
             seen: 0,
+            acknowledges: false,
             consumers: Vec::new(),
             dispatcher: None,
             redeliveries: Redeliveries::new(),
@@ -160,6 +163,7 @@ impl Subscription {
     /// cumulative ones, as Pulsar does.
     pub(super) fn ack(&mut self, key: ConsumerKey, command: &CommandAck, scope: &mut Scope<'_>) {
         let Some(kind) = self.consumer(key).map(|consumer| consumer.kind) else { return };
+        self.acknowledges = true;
         match (command.ack_type(), command.message_id.as_slice()) {
             (AckType::Individual, ids) => {
                 for id in ids {
@@ -283,7 +287,12 @@ impl Subscription {
 
     pub(super) fn readers(&self, ledger: &Ledger) -> impl Iterator<Item = Reader> {
         let done = ledger.terminated() && self.cursor.next_unacked(self.seen) >= ledger.len();
-        self.consumers.iter().map(move |c| Reader { key: c.key, name: c.name.clone(), done })
+        let read = match &self.dispatcher {
+            Some(Dispatcher::Single(single)) => self.cursor.next_unacked(single.read()),
+            _ => 0,
+        };
+        let delivered = ledger.terminated() && !self.acknowledges && read >= ledger.len();
+        self.consumers.iter().map(move |c| Reader { key: c.key, name: c.name.clone(), done, delivered })
     }
 
     pub(super) fn stats(&self, ledger: &Ledger) -> SubscriptionStats {
