@@ -69,6 +69,28 @@ async fn parents_are_pruned_before_children() {
     assert_eq!(seen.last().unwrap(), "UPDATE 0 4: 3 4 2", "{seen:?}");
 }
 
+/// A new subscription at the latest message, on a topic that was split: its children are handed out 2 s later.
+#[tokio::test(start_paused = true)]
+async fn what_comes_while_a_new_subscription_waits_for_parents_is_not_lost_but_in_5_0_1() {
+    for (profile, missed) in [("spec-1.0", false), ("pulsar-5.0.1", true)] {
+        let cluster = cluster_as(profile, |c| c.brokers = 1);
+        create(&cluster, TOPIC, 1);
+        split(&cluster, TOPIC, 0);
+        let mut client = to_leader(&cluster).await;
+        client.store("0000-7fff-1", &["before"]).await;
+        client.register(0, "s", "a", STREAM).await;
+        client.own_from_latest(1, "0000-ffff-0", "s").await;
+        client.sees(&["ASSIGNED 1: 0", "SUCCESS", "END 1"]).await;
+        client.store("0000-7fff-1", &["meanwhile"]).await;
+        let [seen] = pass([&mut client], 2_000).await;
+        assert_eq!(seen, ["UPDATE 0 1: 1 2"]);
+        client.own_from_latest(2, "0000-7fff-1", "s").await;
+        let seen = client.seen_now().await;
+        let expected: &[&str] = if missed { &["SUCCESS"] } else { &["SUCCESS", "MESSAGE 2 1 meanwhile"] };
+        assert_eq!(seen, expected, "{profile}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rebucket_rolls_over_once_its_predecessor_is_read() {
     let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);

@@ -82,6 +82,14 @@ impl Client {
         self.attach(CommandSubscribe { sub_type, ..attachment(id, descriptor, subscription) }).await;
     }
 
+    /// The same; a new subscription begins behind what is stored.
+    pub(crate) async fn own_from_latest(&mut self, id: u64, descriptor: &str, subscription: &str) {
+        let sub_type = SubType::Exclusive as i32;
+        let initial_position = Some(InitialPosition::Latest as i32);
+        let attachment = attachment(id, descriptor, subscription);
+        self.attach(CommandSubscribe { sub_type, initial_position, ..attachment }).await;
+    }
+
     /// Attaches to a segment as one of those who share its buckets, with permits. The name decides about the buckets.
     pub(crate) async fn share(&mut self, id: u64, descriptor: &str, subscription: &str, name: &str, n: u32) {
         let range =
