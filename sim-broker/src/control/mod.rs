@@ -2,10 +2,7 @@
 
 pub mod http;
 
-use stc_proto::{
-    TopicName,
-    pulsar::{ScalableConsumerAssignment, ScalableTopicDag},
-};
+use stc_proto::pulsar::{ScalableConsumerAssignment, ScalableTopicDag};
 
 use crate::{
     core::{
@@ -109,10 +106,9 @@ impl Control {
         self.cluster.with(|c, now| c.unload_broker(broker, now))
     }
 
-    /// The registered consumers of a topic by group and name, and what each is to read.
+    /// The registered consumers of a scalable topic by group and name, and what each is to read.
     pub fn registered(&self, topic: &str) -> Result<Vec<Registered>, ControlError> {
-        let topic = TopicName::parse(topic).map_err(|e| ControlError::Name(e.to_string()))?;
-        Ok(self.cluster.read(|c| c.registered(&topic)))
+        self.cluster.read(|c| c.registrations(topic))
     }
 
     /// Sends any assignment to a registered consumer; the registration itself does not change. A stale epoch, for one.

@@ -8,7 +8,7 @@ use stc_proto::{
 };
 use thiserror::Error;
 
-use super::Cluster;
+use super::{Cluster, Registered};
 use crate::core::{
     effects::Effects,
     fault::{Fault, FaultError, FaultStatus, Held},
@@ -143,6 +143,15 @@ impl Cluster {
         }
         self.settle(now);
         Ok(())
+    }
+
+    /// The registered consumers of a scalable topic by group and name, and what each is to read.
+    pub fn registrations(&self, topic: &str) -> Result<Vec<Registered>, ControlError> {
+        let topic = scalable_name(topic)?;
+        if !self.scalable.contains_key(&topic) {
+            return Err(ControlError::NotFound(topic.to_string()));
+        }
+        Ok(self.registered(&topic))
     }
 
     /// Sends any assignment to a registered consumer; the registration itself does not change.

@@ -346,7 +346,7 @@ impl Cluster {
     }
 
     /// The registered consumers of a topic by group and name, and what each is to read. Empty for an unknown topic.
-    pub fn registered(&self, topic: &TopicName) -> Vec<Registered> {
+    pub(super) fn registered(&self, topic: &TopicName) -> Vec<Registered> {
         let Some(scalable) = self.scalable.get(topic) else { return Vec::new() };
         let of_group = |key: &GroupKey| {
             let mut shares = scalable.groups.assign(key, &scalable.layout);
