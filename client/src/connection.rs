@@ -326,7 +326,14 @@ impl Task {
         heard: &Mutex<Instant>,
     ) -> Error {
         loop {
+            let announced = command_size(&buf);
             match self.decoder.decode(&mut buf) {
+                Ok(Some(frame))
+                    if self.deviance.is(Deviant::RefuseUnknownFields)
+                        && announced != Some(frame.command.encoded_len()) =>
+                {
+                    return Error::not_connected("a command has unknown fields");
+                }
                 Ok(Some(frame)) => self.dispatch(frame),
                 // A command of a later version of the protocol (stability §4.1).
                 Err(FrameError::UnknownCommand(number)) => {
@@ -464,6 +471,12 @@ async fn write(
         buf.clear();
     }
     Error::not_connected("nobody uses the connection any more")
+}
+
+/// The size in bytes that the frame at the front of a buffer announces for its command.
+fn command_size(buf: &[u8]) -> Option<usize> {
+    let size: [u8; 4] = buf.get(4..8)?.try_into().ok()?;
+    usize::try_from(u32::from_be_bytes(size)).ok()
 }
 
 async fn read_frame(link: &mut Box<dyn Link>, buf: &mut BytesMut, decoder: Decoder) -> Result<Frame, Error> {

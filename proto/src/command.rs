@@ -144,27 +144,53 @@ commands! {
     82 ScalableTopicUnsubscribe CommandScalableTopicUnsubscribe "SCALABLE_TOPIC_UNSUBSCRIBE",
 }
 
+/// Two fields that no message of the protocol has: number 1900, a varint, and 1901, a string.
+const UNKNOWN_FIELDS: &[u8] = b"\xe0\x76\x01\xea\x76\x05later";
+
 /// The field number of `BaseCommand.type`.
 pub(crate) const TYPE_FIELD: u32 = 1;
 
 impl Command {
     /// The length in bytes of this command as an encoded `BaseCommand`.
     pub fn encoded_len(&self) -> usize {
-        let (number, body) = (u64::from(self.number()), self.body_len());
+        self.len_with(&[])
+    }
+
+    /// Appends this command as an encoded `BaseCommand`.
+    pub fn encode(&self, buf: &mut impl BufMut) {
+        self.encode_with(&[], buf);
+    }
+
+    /// The length in bytes of what [`Command::encode_with_unknown_fields`] appends.
+    pub fn encoded_len_with_unknown_fields(&self) -> usize {
+        self.len_with(UNKNOWN_FIELDS)
+    }
+
+    /// Appends this command as a later release might send it: with optional fields, in the envelope and in the body,
+    /// that this release does not know (stability §4.1).
+    pub fn encode_with_unknown_fields(&self, buf: &mut impl BufMut) {
+        self.encode_with(UNKNOWN_FIELDS, buf);
+    }
+
+    fn len_with(&self, more: &[u8]) -> usize {
+        let (number, body) = (u64::from(self.number()), self.body_len() + more.len());
         encoding::key_len(TYPE_FIELD)
             + encoding::encoded_len_varint(number)
             + encoding::key_len(self.number())
             + encoding::encoded_len_varint(body as u64)
             + body
+            + more.len()
     }
 
-    /// Appends this command as an encoded `BaseCommand`.
-    pub fn encode(&self, buf: &mut impl BufMut) {
+    /// Encodes with more fields behind those of the body, and the same behind those of the envelope.
+    fn encode_with(&self, more: &[u8], buf: &mut impl BufMut) {
         encoding::encode_key(TYPE_FIELD, encoding::WireType::Varint, buf);
         encoding::encode_varint(u64::from(self.number()), buf);
         encoding::encode_key(self.number(), encoding::WireType::LengthDelimited, buf);
-        encoding::encode_varint(self.body_len() as u64, buf);
+        encoding::encode_varint((self.body_len() + more.len()) as u64, buf);
         self.encode_body(buf);
+        buf.put_slice(more);
+        buf.put_slice(more);
     }
 }
 

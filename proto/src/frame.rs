@@ -46,12 +46,22 @@ impl Frame {
 
     /// Appends the frame, both sizes included.
     pub fn encode(&self, buf: &mut BytesMut) {
-        let command = self.command.encoded_len();
+        self.encode_sized(self.command.encoded_len(), buf, Command::encode);
+    }
+
+    /// Appends the frame with a command that has fields of a later release; see
+    /// [`Command::encode_with_unknown_fields`].
+    pub fn encode_with_unknown_fields(&self, buf: &mut BytesMut) {
+        let size = self.command.encoded_len_with_unknown_fields();
+        self.encode_sized(size, buf, Command::encode_with_unknown_fields);
+    }
+
+    fn encode_sized(&self, command: usize, buf: &mut BytesMut, encode: fn(&Command, &mut BytesMut)) {
         let payload = self.payload.as_deref().unwrap_or_default();
         buf.reserve(8 + command + payload.len());
         buf.put_u32((4 + command + payload.len()) as u32);
         buf.put_u32(command as u32);
-        self.command.encode(buf);
+        encode(&self.command, buf);
         buf.put_slice(payload);
     }
 

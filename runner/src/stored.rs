@@ -1,5 +1,6 @@
 //! What the brokers have stored, message by message: the truth that sends are measured by.
 
+use sim_broker::control::Control;
 use stc_proto::pulsar::MessageMetadata;
 use stc_proto::{Entry, HashRange, KeyHash, SegmentName};
 
@@ -50,8 +51,16 @@ impl StoredMessage {
 /// # Errors
 /// When the target has no control API, or an entry cannot be read.
 pub fn of(broker: &Broker, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
+    in_cluster(&broker.control()?, topic)
+}
+
+/// The same of a simulated cluster, by its control API.
+///
+/// # Errors
+/// When the topic does not exist, or an entry cannot be read.
+pub fn in_cluster(control: &Control, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
     let mut found = Vec::new();
-    for stored in broker.control()?.stored(topic)? {
+    for stored in control.stored(topic)? {
         let entry = Entry::parse(stored.bytes.clone())?;
         let name = SegmentName::of(&stored.topic).ok();
         let messages = wire::messages(&entry);

@@ -56,6 +56,10 @@ struct Options {
     #[arg(long)]
     redirect_lookups: bool,
 
+    /// Put optional fields that no client knows into every command, as a later release may
+    #[arg(long)]
+    unknown_fields: bool,
+
     /// How many records the journal keeps
     #[arg(long, value_name = "N", default_value_t = JournalConfig::default().capacity)]
     journal: usize,
@@ -125,6 +129,7 @@ fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
         seed: options.seed,
         failover_ms: options.failover,
         redirect_lookups: options.redirect_lookups,
+        unknown_fields: options.unknown_fields,
         journal: JournalConfig { capacity: options.journal.max(1), payloads: !options.no_journal_payloads },
         ..ClusterConfig::new(profile)
     })

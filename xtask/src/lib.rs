@@ -6,6 +6,7 @@
 //! - [`exit`]: the exit codes and how an error chooses one
 //! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
 //! - [`real_broker`]: the released Pulsar standalone as a background process
+//! - [`real_client`]: a real client against the simulated cluster, judged by what is stored
 //! - [`test`]: every check of the project
 
 pub mod adapters;
@@ -14,6 +15,7 @@ pub mod deviants;
 pub mod exit;
 pub mod java;
 pub mod real_broker;
+pub mod real_client;
 pub mod test;
 
 use std::path::{Path, PathBuf};

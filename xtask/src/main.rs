@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use stc_runner::{cli::ConformanceArgs, deviants::DeviantsArgs};
-use xtask::{adapters, conformance, deviants, exit, real_broker, test};
+use xtask::{adapters, conformance, deviants, exit, real_broker, real_client, test};
 
 /// Development tasks of the conformance suite.
 #[derive(Parser)]
@@ -24,6 +24,8 @@ enum Task {
     RealBroker(real_broker::cli::RealBroker),
     /// Run a real client against a broker, building it first when needed
     Adapter(adapters::Run),
+    /// Run a real client against the simulated cluster and judge it by what is stored
+    RealClient(real_client::RealClient),
     /// Every check of the project; what this machine has no tools for is named and left out
     Test(test::Test),
 }
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Task::Deviants(args) => Ok(deviants::run(&args)),
         Task::RealBroker(command) => real_broker::cli::run(command),
         Task::Adapter(command) => adapters::run(&command),
+        Task::RealClient(command) => real_client::run(&command),
         Task::Test(command) => test::run(&command),
     };
     result.unwrap_or_else(|error| exit::report(&error))

@@ -277,6 +277,8 @@ deviants! {
         "Refuses every send after one that failed.";
 
     // ---- C15: feature gating
+    RefuseUnknownFields "refuse-unknown-fields" ["STAB-4.1.1"]
+        "Gives up a connection whose commands have fields that it does not know.";
     IgnoreFeatureFlags "ignore-feature-flags" ["COMPAT-3.2", "COMPAT-4.2", "STAB-4.4.1"]
         "Sends scalable-topic commands to brokers that do not advertise them.";
     HangWithoutSupport "hang-without-support" ["COMPAT-3.3"]

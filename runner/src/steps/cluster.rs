@@ -29,6 +29,12 @@ fn no_buckets(world: &mut World) -> Step {
     world.set_up(|setup| setup.entry_buckets = false)
 }
 
+/// Every command that the brokers send has optional fields that no client knows.
+#[given("a cluster whose brokers put unknown fields into every command")]
+fn unknown_fields(world: &mut World) -> Step {
+    world.set_up(|setup| setup.unknown_fields = true)
+}
+
 /// The broker that owns a segment dies; others take over what it had.
 #[when(expr = "the broker of segment {int} of {topic} dies")]
 async fn segment_broker_dies(world: &mut World, segment: u64, topic: Topic) -> Step {

@@ -259,8 +259,17 @@ async fn exactly_once(world: &mut World) -> Step {
     for sent in world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_)))) {
         let crate::client::Value::Text(value) = &sent.message.value else { continue };
         let times = came.remove(value).unwrap_or(0);
-        let requirements =
-            ["API-4.2.1", "IMPL-5.7", "IMPL-5.3", "IMPL-5.2", "IMPL-5.1", "API-4.2.6", "API-2.8", "API-2.7"];
+        let requirements = [
+            "API-4.2.1",
+            "IMPL-5.7",
+            "IMPL-5.3",
+            "IMPL-5.2",
+            "IMPL-5.1",
+            "API-4.2.6",
+            "API-2.8",
+            "API-2.7",
+            "STAB-4.1.1",
+        ];
         world.judge(&requirements, times == 1, || {
             format!("{value:?} was sent once and received {times} times")
         });

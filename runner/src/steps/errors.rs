@@ -73,7 +73,7 @@ fn fails(world: &mut World) -> Step {
 /// The operation that was tried succeeded.
 #[then("it succeeds")]
 fn succeeds(world: &mut World) -> Step {
-    let requirements = ["API-3.3.5", "API-7.2", "API-2.10", "API-3.1.10", "WIRE-4.10"];
+    let requirements = ["API-3.3.5", "API-7.2", "API-2.10", "API-3.1.10", "WIRE-4.10", "STAB-4.1.1"];
     match world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))? {
         Ok(()) => Ok(()),
         Err(error) => world.surprise(&requirements, error, "the operation"),

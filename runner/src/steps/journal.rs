@@ -206,7 +206,7 @@ fn no_close(world: &mut World) -> Step {
         _ => None,
     });
     match closed {
-        Some(message) => world.broken(&["API-2.7"], message),
+        Some(message) => world.broken(&["API-2.7", "STAB-4.1.1"], message),
         None => Ok(()),
     }
 }

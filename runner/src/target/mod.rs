@@ -70,6 +70,8 @@ pub struct Setup {
     pub without: Vec<Feature>,
     /// Whether segments have entry buckets.
     pub entry_buckets: bool,
+    /// Whether every command of the brokers has fields that no release knows.
+    pub unknown_fields: bool,
     /// Seed of the cluster.
     pub seed: u64,
 }
@@ -77,7 +79,14 @@ pub struct Setup {
 impl Setup {
     /// Three brokers that follow the profile.
     pub fn new(profile: &str, seed: u64) -> Setup {
-        Setup { profile: profile.to_owned(), brokers: 3, without: Vec::new(), entry_buckets: true, seed }
+        Setup {
+            profile: profile.to_owned(),
+            brokers: 3,
+            without: Vec::new(),
+            entry_buckets: true,
+            unknown_fields: false,
+            seed,
+        }
     }
 
     fn cluster(&self) -> Result<ClusterConfig, Trouble> {
@@ -88,6 +97,7 @@ impl Setup {
         }
         let mut config = ClusterConfig::new(profile);
         config.brokers = self.brokers;
+        config.unknown_fields = self.unknown_fields;
         config.seed = self.seed;
         Ok(config)
     }

@@ -17,6 +17,9 @@ pub struct ClusterConfig {
     pub pace: Pace,
     /// Whether a LOOKUP at a broker that does not own the topic is answered Redirect instead of Connect.
     pub redirect_lookups: bool,
+    /// Whether every command that the brokers send carries fields that no release knows yet, as a later release's
+    /// commands may (stability §4.1).
+    pub unknown_fields: bool,
     /// What the journal keeps.
     pub journal: JournalConfig,
     /// How many bytes may wait for a client that reads too slowly before its connection is closed.
@@ -48,6 +51,7 @@ impl ClusterConfig {
             failover_ms: 1_000,
             pace: Pace { grace_ms: 60_000, drain_poll_ms: 2_000, drain_poll_max_ms: 15 * 60_000 },
             redirect_lookups: false,
+            unknown_fields: false,
             journal: JournalConfig::default(),
             outbound_limit: 64 * 1024 * 1024,
         }

@@ -77,6 +77,8 @@ where
 {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let Incoming { mut frames, waiting, closed } = incoming;
+    let later_release = cluster.read(|c| c.config().unknown_fields);
+    let encode = if later_release { Frame::encode_with_unknown_fields } else { Frame::encode };
     let cut_off = async {
         // Nothing is ever sent: it resolves when the other end is dropped.
         let _ = closed.await;
@@ -89,7 +91,7 @@ where
         }
         // A client that does not read would keep it open for ever.
         () = cut_off => debug!(%conn, "cut off"),
-        result = write(&mut frames, &waiting, &mut writer) => {
+        result = write(&mut frames, &waiting, encode, &mut writer) => {
             if let Err(error) = result {
                 cluster.with(|c, now| c.closed(conn, &error.to_string(), now));
             }
@@ -134,17 +136,18 @@ async fn read<S: AsyncRead>(cluster: &SimCluster, conn: ConnId, reader: &mut Rea
 async fn write<S: AsyncWrite>(
     frames: &mut UnboundedReceiver<Frame>,
     waiting: &AtomicUsize,
+    encode: fn(&Frame, &mut BytesMut),
     writer: &mut WriteHalf<S>,
 ) -> std::io::Result<()> {
     let mut buffer = BytesMut::new();
     while let Some(frame) = frames.recv().await {
         let mut written = weight(&frame);
-        frame.encode(&mut buffer);
+        encode(&frame, &mut buffer);
         while buffer.len() < CHUNK
             && let Ok(frame) = frames.try_recv()
         {
             written += weight(&frame);
-            frame.encode(&mut buffer);
+            encode(&frame, &mut buffer);
         }
         writer.write_all(&buffer).await?;
         writer.flush().await?;

@@ -1,7 +1,8 @@
 //! The `real-broker` command: options, what is printed, exit codes.
 
+use std::env;
 use std::path::PathBuf;
-use std::process::{Child, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -33,6 +34,15 @@ enum Action {
     Stop(Place),
     /// Say whether a broker runs in a work directory; the exit code is 1 when none does
     Status(Place),
+    /// Start a broker of its own, run the scenarios that need neither faults nor the journal on it, and stop it
+    Judge(Judge),
+}
+
+#[derive(Debug, Args)]
+struct Judge {
+    /// Only scenarios whose tags match, such as '@C2'
+    #[arg(long, value_name = "EXPRESSION")]
+    tags: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -82,7 +92,37 @@ pub fn run(command: RealBroker) -> anyhow::Result<ExitCode> {
         Action::Start(start) => self::start(&start),
         Action::Stop(place) => stop(&place),
         Action::Status(place) => status(&place),
+        Action::Judge(judge) => self::judge(judge),
     }
+}
+
+/// The conformance run is a process of its own, so that it is the command that a user would give.
+fn judge(judge: Judge) -> anyhow::Result<ExitCode> {
+    let options = Options {
+        port: 0,
+        admin_port: 0,
+        workdir: cache().join("judge"),
+        cache: cache(),
+        patience: Duration::from_secs(120),
+    };
+    let running = super::start(&options)?;
+    print(&running, false)?;
+    let mut conformance = Command::new(env::current_exe().context("cannot find this program")?);
+    conformance.args([
+        "conformance",
+        "--service-url",
+        &running.service_url,
+        "--admin-url",
+        &running.admin_url,
+    ]);
+    conformance.args(["--reports", "target/stc-reports/real-broker"]);
+    if let Some(tags) = &judge.tags {
+        conformance.args(["--tags", tags]);
+    }
+    let status = conformance.current_dir(crate::workspace_root()).status();
+    state::stop(&running.workdir)?;
+    let code = status.context("the conformance run does not start")?.code();
+    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::ENVIRONMENT)))
 }
 
 fn start(start: &Start) -> anyhow::Result<ExitCode> {
