@@ -111,7 +111,8 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
-    eprintln!("sim-broker: {error:#}");
+    // Standard error may be closed; there is nobody else to tell.
+    let _ = writeln!(std::io::stderr(), "sim-broker: {error:#}");
     ExitCode::from(code)
 }
 
