@@ -137,7 +137,8 @@ fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
 
 async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
     let profile = config.profile.name.clone();
-    let tcp = TcpOptions { bind: options.bind, port: options.port, admin_port: options.admin_port };
+    let tcp =
+        TcpOptions { bind: options.bind, port: options.port, admin_port: options.admin_port, tls: None };
     // Whoever reads that it is ready may end it at once.
     let mut signals = Signals::listen()?;
     let cluster = SimCluster::tcp(config, tcp).await?;
