@@ -7,6 +7,7 @@
 //! | Module | Owns |
 //! |---|---|
 //! | `flow` | the way of a frame: faults, journal, output; delayed work |
+//! | `access` | who may connect, and do what |
 //! | `conn` | one connection's state; handshake and keep-alive |
 //! | `about` | what a frame is about, and which error answers it |
 //! | `serve` | which handler serves which command |
@@ -22,6 +23,7 @@
 //! | [`control`] | what the control API offers |
 
 mod about;
+pub mod access;
 pub mod admin;
 mod attach;
 mod catalogue;
@@ -132,6 +134,8 @@ pub struct Cluster {
     config: ClusterConfig,
     brokers: Vec<Broker>,
     conns: BTreeMap<ConnId, Conn>,
+    /// The principal that each valid token stands for.
+    tokens: BTreeMap<String, String>,
     next_conn: u64,
     stored: BTreeMap<TopicName, Stored>,
     next_ledger: u64,
@@ -156,6 +160,7 @@ impl Cluster {
     pub fn new(config: ClusterConfig, addresses: Vec<Addresses>) -> Self {
         let mut cluster = Cluster {
             brokers: addresses.into_iter().map(Broker::new).collect(),
+            tokens: config.security.iter().flat_map(|s| s.tokens.clone()).collect(),
             conns: BTreeMap::new(),
             next_conn: 0,
             stored: BTreeMap::new(),
