@@ -1,6 +1,6 @@
 //! How a cluster is set up.
 
-use super::{ids::Millis, profile::Profile};
+use super::{ids::Millis, profile::Profile, security::Security};
 
 /// How a cluster is set up. Everything that happens follows from this, from the calls and from their times.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct ClusterConfig {
     /// Whether every command that the brokers send carries fields that no release knows yet, as a later release's
     /// commands may (stability §4.1).
     pub unknown_fields: bool,
+    /// Who may connect, and do what; `None` lets everyone do everything.
+    pub security: Option<Security>,
     /// What the journal keeps.
     pub journal: JournalConfig,
     /// How many bytes may wait for a client that reads too slowly before its connection is closed.
@@ -49,6 +51,7 @@ impl ClusterConfig {
             failover_ms: 1_000,
             redirect_lookups: false,
             unknown_fields: false,
+            security: None,
             journal: JournalConfig::default(),
             outbound_limit: 64 * 1024 * 1024,
         }

@@ -11,6 +11,7 @@
 //! | [`cluster`] | brokers, connections, scalable topics: everything around stored topics |
 //! | [`config`] | how a cluster is set up |
 //! | [`profile`] | which broker a cluster plays, as data |
+//! | [`security`] | who may do what, as configuration |
 //! | [`fault`] | what goes wrong on purpose, as data |
 //! | [`journal`] | the record of everything that happened |
 
@@ -21,6 +22,7 @@ pub mod fault;
 pub mod ids;
 pub mod journal;
 pub mod profile;
+pub mod security;
 pub mod topic;
 
 pub use cluster::{Cluster, Output};
@@ -28,3 +30,4 @@ pub use config::{ClusterConfig, JournalConfig, KEEP_ALIVE_MS};
 pub use effects::{Effect, Effects};
 pub use ids::{BrokerId, ConnId, ConsumerKey, Millis, ProducerKey};
 pub use profile::Profile;
+pub use security::{Action, Authorization, Security};

@@ -14,4 +14,5 @@ mod faults;
 mod layouts;
 mod lists;
 mod lookup;
+mod security;
 mod watch;
