@@ -3,11 +3,12 @@
 pub mod http;
 mod security;
 
-use stc_proto::pulsar::ScalableTopicDag;
+use stc_proto::pulsar::{ScalableConsumerAssignment, ScalableTopicDag};
 
 use crate::{
     core::{
         BrokerId,
+        cluster::Registered,
         fault::{Fault, FaultStatus, Held},
         journal::Record,
     },
@@ -99,6 +100,27 @@ impl Control {
     /// Moves a topic's controller to another broker; the layout is pushed with its address at its epoch.
     pub fn move_controller(&self, topic: &str, to: BrokerId) -> Result<(), ControlError> {
         self.cluster.with(|c, now| c.move_controller(topic, to, now))
+    }
+
+    /// Gives everything that a running broker owns to the others, as before a restart. It stays up.
+    pub fn unload_broker(&self, broker: BrokerId) -> Result<(), ControlError> {
+        self.cluster.with(|c, now| c.unload_broker(broker, now))
+    }
+
+    /// The registered consumers of a scalable topic by group and name, and what each is to read.
+    pub fn registered(&self, topic: &str) -> Result<Vec<Registered>, ControlError> {
+        self.cluster.read(|c| c.registrations(topic))
+    }
+
+    /// Sends any assignment to a registered consumer; the registration itself does not change. A stale epoch, for one.
+    pub fn push_assignment(
+        &self,
+        topic: &str,
+        subscription: &str,
+        consumer: &str,
+        assignment: &ScalableConsumerAssignment,
+    ) -> Result<(), ControlError> {
+        self.cluster.with(|c, now| c.push_assignment(topic, subscription, consumer, assignment, now))
     }
 
     /// Pushes any DAG to every watch of a topic; the topic itself does not change. Returns how many watches got it.

@@ -1,6 +1,6 @@
 //! How a cluster is set up.
 
-use super::{ids::Millis, profile::Profile, security::Security};
+use super::{controller::groups::Pace, ids::Millis, profile::Profile, security::Security};
 
 /// How a cluster is set up. Everything that happens follows from this, from the calls and from their times.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct ClusterConfig {
     pub seed: u64,
     /// How long the topics and controllers of a killed broker stay unavailable before others own them, in ms.
     pub failover_ms: u64,
+    /// How the timers of controllers run.
+    pub pace: Pace,
     /// Whether a LOOKUP at a broker that does not own the topic is answered Redirect instead of Connect.
     pub redirect_lookups: bool,
     /// Whether every command that the brokers send carries fields that no release knows yet, as a later release's
@@ -49,6 +51,7 @@ impl ClusterConfig {
             profile,
             seed: 0,
             failover_ms: 1_000,
+            pace: Pace { grace_ms: 60_000, drain_poll_ms: 2_000, drain_poll_max_ms: 15 * 60_000 },
             redirect_lookups: false,
             unknown_fields: false,
             security: None,

@@ -98,6 +98,16 @@ pub enum Event {
         /// Ids of the sealed segments.
         sealed: Vec<u64>,
     },
+    /// The controller of a scalable topic did something by itself.
+    Controller {
+        /// The topic.
+        topic: String,
+        /// What: `lead` (a broker leads from now on), `expire` (a grace period is over) or `drained` (a group has read
+        /// segments to the end).
+        change: &'static str,
+        /// Who leads, whose grace period, which segments.
+        detail: String,
+    },
 }
 
 impl Event {
@@ -113,6 +123,7 @@ impl Event {
             Event::Admin { .. } => "ADMIN",
             Event::Mark { .. } => "MARK",
             Event::Layout { .. } => "LAYOUT",
+            Event::Controller { .. } => "CONTROLLER",
         }
     }
 }
@@ -182,6 +193,9 @@ fn event_fields(event: &Event) -> Json {
             json!({ "id": id, "effect": effect, "command": command, "held": held })
         }
         Event::Admin { text } | Event::Mark { text } => json!({ "text": text }),
+        Event::Controller { topic, change, detail } => {
+            json!({ "topic": topic, "change": change, "detail": detail })
+        }
         Event::Layout { topic, epoch, change, active, sealed } => {
             json!({ "topic": topic, "epoch": epoch, "change": change, "active": active, "sealed": sealed })
         }

@@ -9,6 +9,7 @@
 //! | [`effects`] | what a call wants to happen outside |
 //! | [`topic`] | one stored topic: its messages, producers, subscriptions and schemas |
 //! | [`cluster`] | brokers, connections, scalable topics: everything around stored topics |
+//! | [`controller`] | registrations of ordered consumers, and who reads what |
 //! | [`config`] | how a cluster is set up |
 //! | [`profile`] | which broker a cluster plays, as data |
 //! | [`security`] | who may do what, as configuration |
@@ -17,6 +18,7 @@
 
 pub mod cluster;
 pub mod config;
+pub mod controller;
 pub mod effects;
 pub mod fault;
 pub mod ids;
@@ -25,7 +27,7 @@ pub mod profile;
 pub mod security;
 pub mod topic;
 
-pub use cluster::{Cluster, Output};
+pub use cluster::{Addresses, Cluster, Output};
 pub use config::{ClusterConfig, JournalConfig, KEEP_ALIVE_MS};
 pub use effects::{Effect, Effects};
 pub use ids::{BrokerId, ConnId, ConsumerKey, Millis, ProducerKey};

@@ -35,6 +35,15 @@ pub struct Profile {
     pub initial_pushes_repeat: bool,
     /// Which subscriptions a split or merge gives to the children.
     pub copied_subscriptions: CopiedSubscriptions,
+    /// Whether a subscription that a client makes on one segment begins on all segments of the topic at once.
+    pub subscriptions_span_segments: bool,
+    /// Whether a checkpoint group is handed a segment only once it has read that segment's ancestors to the end, as a
+    /// subscription is.
+    pub checkpoint_gate: bool,
+    /// Whether the layout is pushed again when a consumer registers or leaves.
+    pub registrations_push_layout: bool,
+    /// Whether a consumer that registers is sent its assignment as an update too, before the response.
+    pub updates_before_response: bool,
     /// How often a controller looks for drained sealed segments to prune, in ms.
     pub prune_interval_ms: u64,
 }

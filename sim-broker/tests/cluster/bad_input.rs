@@ -234,17 +234,6 @@ async fn what_is_not_offered_gets_a_typed_error() {
         CommandWatchScalableTopics { watch_id: 3, namespace: "public/default".into(), ..Default::default() };
     client.send(watch).await;
     assert_eq!(expect!(client, WatchScalableTopicsUpdate).error(), ServerError::NotAllowedError);
-    client
-        .send(CommandScalableTopicSubscribe {
-            request_id: 4,
-            topic: TOPIC.into(),
-            subscription: "s".into(),
-            consumer_name: "c".into(),
-            consumer_id: 1,
-            consumer_type: 0,
-        })
-        .await;
-    assert_eq!(expect!(client, ScalableTopicSubscribeResponse).error(), ServerError::NotAllowedError);
     client.send(CommandScalableTopicUnsubscribe { request_id: 5, consumer_id: 1 }).await;
     assert_eq!(expect!(client, Success).request_id, 5);
 }

@@ -7,7 +7,7 @@ use sim_broker::core::{
     fault::{Fault, FaultEffect, Selector},
 };
 
-use crate::{expect, support::*};
+use crate::{expect, ordered::STREAM, support::*};
 
 /// A run with producers, consumers, faults, splits, a move and a death, on three brokers.
 async fn run(seed: u64) -> String {
@@ -34,6 +34,10 @@ async fn run(seed: u64) -> String {
     }
     let mut watching = Client::to(&cluster, 0).await;
     watching.watch(1, name).await;
+    for (id, consumer) in ["b", "a", "c"].into_iter().enumerate() {
+        watching.register(id as u64, "s", consumer, STREAM).await;
+    }
+    watching.seen_now().await;
     split(&cluster, name, 0);
     expect!(watching, ScalableTopicUpdate);
     control.move_segment(name, 1, BrokerId(seed as u32 % 3)).unwrap();

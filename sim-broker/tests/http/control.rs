@@ -3,8 +3,12 @@
 use axum::http::StatusCode;
 use serde_json::{Value as Json, json};
 use sim_broker::{control::http::openapi, core::journal::Event};
+use stc_proto::pulsar::{CommandScalableTopicSubscribe, ScalableConsumerType};
 
-use crate::support::{Answer, Site};
+use crate::{
+    raw::Client,
+    support::{Answer, Site},
+};
 
 const TOPIC: &str = "topic://public/default/t";
 
@@ -253,4 +257,58 @@ async fn a_reset_leaves_an_empty_cluster() {
     let records = site.cluster.control().journal();
     let layouts = records.iter().filter(|r| matches!(r.event, Event::Layout { .. }));
     assert_eq!(layouts.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn registrations_are_listed_and_get_any_assignment() {
+    let site = site().await;
+    let leader = get(&site, &format!("/layout?topic={TOPIC}")).await["controller_broker_url"].clone();
+    let mut client = Client::connect(&site.cluster, leader.as_str().unwrap()).await;
+    client
+        .send(CommandScalableTopicSubscribe {
+            request_id: 1,
+            topic: TOPIC.into(),
+            subscription: "s".into(),
+            consumer_name: "a".into(),
+            consumer_id: 4,
+            consumer_type: ScalableConsumerType::Stream as i32,
+        })
+        .await;
+    crate::expect!(client, ScalableTopicSubscribeResponse);
+    let expected = json!([
+        { "subscription": "s", "checkpoint": false, "consumer": "a", "connected": true, "segments": [0, 1] }
+    ]);
+    assert_eq!(get(&site, &format!("/registrations?topic={TOPIC}")).await, expected);
+
+    let mut body = json!({
+        "topic": TOPIC, "subscription": "s", "consumer": "a",
+        "assignment": { "layout_epoch": 7, "segments": [] },
+    });
+    assert_eq!(post(&site, "/assignments/inject", body.clone()).await.status, 204);
+    let update = crate::expect!(client, ScalableTopicAssignmentUpdate);
+    assert_eq!((update.consumer_id, update.assignment.layout_epoch), (4, 7));
+    body["assignment"]["layout_epoch"] = "seven".into();
+    assert_eq!(post(&site, "/assignments/inject", body.clone()).await.status, 400);
+    body["assignment"] = json!({ "layout_epoch": 7 });
+    body["consumer"] = "b".into();
+    assert_eq!(post(&site, "/assignments/inject", body).await.status, 404);
+    let none = site.call("GET", "/control/v1/registrations?topic=topic://public/default/none").await;
+    assert_eq!(none.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_is_unloaded() {
+    let site = site().await;
+    let owned = async || {
+        let owners = get(&site, "/owners").await;
+        owners.as_array().unwrap().iter().filter(|o| o["broker"] == 1).count()
+    };
+    for segment in [0, 1] {
+        post(&site, "/segments/move", json!({ "topic": TOPIC, "segment": segment, "broker": 1 })).await;
+    }
+    assert_eq!(owned().await, 2);
+    assert_eq!(site.call("POST", "/control/v1/brokers/1/unload").await.status, 204);
+    assert_eq!(owned().await, 0);
+    assert_eq!(get(&site, "/brokers").await[1]["up"], true);
+    assert_eq!(site.call("POST", "/control/v1/brokers/9/unload").await.status, 404);
 }

@@ -1,5 +1,8 @@
 //! Statistics of topics that are in use.
 
+use serde_json::Value as Json;
+use stc_proto::{Command, pulsar::*};
+
 use crate::{raw::Client, support::Site};
 
 const SEGMENTS: [&str; 2] =
@@ -46,6 +49,44 @@ async fn a_scalable_topic_tells_who_is_attached_and_what_is_left() {
     site.call("POST", &format!("{t}/subscriptions/work/skip-all")).await;
     let stats = site.call("GET", &format!("{t}/stats")).await.json();
     assert_eq!(stats["subscriptions"]["work"]["msgBacklog"], 0);
+}
+
+/// What a controller gave a stream consumer counts, attached or not (5.0.1: `segmentIds` in the controller's order).
+#[tokio::test(start_paused = true)]
+async fn a_stream_consumer_is_shown_with_its_assignment() {
+    let site = Site::with_brokers("pulsar-5.0.1", 1);
+    let t = "/admin/v2/scalable/public/default/t";
+    site.call("PUT", &format!("{t}?numInitialSegments=2")).await;
+    site.call("PUT", &format!("{t}/subscriptions/work")).await;
+    let mut client = Client::to(&site.cluster, 0).await;
+    for (consumer_id, name) in (0..).zip(["a", "b"]) {
+        client
+            .send(CommandScalableTopicSubscribe {
+                request_id: consumer_id,
+                topic: "topic://public/default/t".into(),
+                subscription: "work".into(),
+                consumer_name: name.into(),
+                consumer_id,
+                consumer_type: ScalableConsumerType::Stream as i32,
+            })
+            .await;
+    }
+    let mut responses = 0;
+    while responses < 2 {
+        responses +=
+            usize::from(matches!(client.recv().await.command, Command::ScalableTopicSubscribeResponse(_)));
+    }
+    let shown = async || {
+        let stats = site.call("GET", &format!("{t}/stats")).await.json();
+        let line = |c: &Json| (c["consumerName"].clone(), c["connected"].clone(), c["segmentIds"].clone());
+        let consumers = stats["subscriptions"]["work"]["consumers"].as_array().unwrap().clone();
+        consumers.iter().map(line).collect::<Vec<_>>()
+    };
+    let line = |name: &str, connected: bool, id: u64| (name.into(), connected.into(), vec![id].into());
+    assert_eq!(shown().await, [line("a", true, 0), line("b", true, 1)]);
+    drop(client);
+    site.cluster.control().drop_connections(Default::default());
+    assert_eq!(shown().await, [line("a", false, 0), line("b", false, 1)]);
 }
 
 #[tokio::test(start_paused = true)]

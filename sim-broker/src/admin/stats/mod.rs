@@ -14,9 +14,10 @@ use super::{layout::state_name, policy::Policy, time::instant};
 use crate::core::{
     BrokerId,
     cluster::{
-        Broker,
+        Broker, Registered,
         admin::{ScalableStats, SegmentStats},
     },
+    controller::assignment::GroupKind,
     topic::{ConsumerStats, ProducerStats, SubscriptionStats},
 };
 
@@ -237,6 +238,11 @@ fn subscriptions(stats: &ScalableStats) -> BTreeMap<&str, Subscription<'_>> {
             here.consumers.iter().for_each(|consumer| one.add(consumer, segment));
         }
     }
+    for registered in stats.registered.iter().filter(|r| r.group.kind == GroupKind::Stream) {
+        if let Some(one) = all.get_mut(registered.group.subscription.as_str()) {
+            one.register(registered);
+        }
+    }
     for one in all.values_mut() {
         let uncovered =
             stats.segments.iter().map(|s| s.segment.id).filter(|id| !one.segments.contains_key(id));
@@ -246,6 +252,23 @@ fn subscriptions(stats: &ScalableStats) -> BTreeMap<&str, Subscription<'_>> {
 }
 
 impl<'a> Subscription<'a> {
+    /// A registered consumer's segments are those that its controller gave it, attached or not.
+    fn register(&mut self, registered: &'a Registered) {
+        let segment_ids = registered.shares.iter().map(|share| share.segment).collect();
+        let connected = registered.session.is_some();
+        match self.consumers.iter_mut().find(|line| line.consumer_name == registered.consumer) {
+            Some(line) => (line.segment_ids, line.connected) = (segment_ids, connected),
+            None => self.consumers.push(Consumer {
+                consumer_name: &registered.consumer,
+                connected,
+                segment_ids,
+                rates: RatesOut::default(),
+                unacked_messages: 0,
+                available_permits: 0,
+            }),
+        }
+    }
+
     /// Adds a segment's consumer: to the line of the same consumer on another segment, if there is one.
     fn add(&mut self, consumer: &'a ConsumerStats, segment: &Segment) {
         let name = base_name(&consumer.name, segment);

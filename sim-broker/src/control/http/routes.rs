@@ -8,14 +8,15 @@ use super::{
     journal,
     table::{Call, Given, Operation, Refusal, operation},
     types::{
-        Advance, Armed, BrokerStatus, Clock, Drop, Dropped, HeldFrame, Inject, Layout, Mark, MoveSegment,
-        MoveTopic, OfTopic, Owner, Pruned, Pushed, Stored,
+        Advance, Armed, BrokerStatus, Clock, Drop, Dropped, HeldFrame, Inject, InjectAssignment, Layout,
+        Mark, MoveSegment, MoveTopic, OfTopic, Owner, Pruned, Pushed, Registration, Stored,
     },
 };
 use crate::{
     control::{Control, DropSelector},
     core::{
         BrokerId, ConnId,
+        controller::assignment::GroupKind,
         fault::{Fault, FaultStatus},
     },
 };
@@ -57,6 +58,13 @@ pub(super) fn operations() -> Vec<Operation> {
             "reviveBroker",
             "Starts a killed broker again.",
             revive,
+        ),
+        operation(
+            post.clone(),
+            "/brokers/{broker}/unload",
+            "unloadBroker",
+            "Gives everything that a broker owns to the others, as before a restart; it stays up.",
+            unload,
         ),
         operation(
             post.clone(),
@@ -114,6 +122,20 @@ pub(super) fn operations() -> Vec<Operation> {
             "readLayout",
             "A scalable topic's layout as the wire has it now: what to change and inject.",
             layout,
+        ),
+        operation(
+            get.clone(),
+            "/registrations",
+            "listRegistrations",
+            "The consumers registered with a scalable topic's controller, and what each is to read.",
+            registrations,
+        ),
+        operation(
+            post.clone(),
+            "/assignments/inject",
+            "injectAssignment",
+            "Sends an assignment to a registered consumer as it is: stale, repeated or wrong.",
+            inject_assignment,
         ),
         operation(
             post.clone(),
@@ -210,6 +232,10 @@ async fn revive(control: Control, call: Call<(), ()>) -> Outcome<()> {
     Ok(control.revive_broker(broker(call.id))?)
 }
 
+async fn unload(control: Control, call: Call<(), ()>) -> Outcome<()> {
+    Ok(control.unload_broker(broker(call.id))?)
+}
+
 async fn move_segment(control: Control, call: Call<(), Given<MoveSegment>>) -> Outcome<()> {
     let Given(MoveSegment { topic, segment, broker }) = call.body;
     Ok(control.move_segment(&topic, segment, BrokerId(broker))?)
@@ -257,6 +283,28 @@ async fn inject(control: Control, call: Call<(), Given<Inject>>) -> Outcome<Give
 async fn layout(control: Control, call: Call<Given<OfTopic>, ()>) -> Outcome<Given<Layout>> {
     let dag = control.current_dag(&call.query.0.topic)?;
     Ok(Given(Layout::from(&dag)))
+}
+
+async fn registrations(
+    control: Control,
+    call: Call<Given<OfTopic>, ()>,
+) -> Outcome<Given<Vec<Registration>>> {
+    let registered = control.registered(&call.query.0.topic)?;
+    let registrations = registered.into_iter().map(|r| Registration {
+        subscription: r.group.subscription,
+        checkpoint: r.group.kind == GroupKind::Checkpoint,
+        consumer: r.consumer,
+        connected: r.session.is_some(),
+        segments: r.shares.iter().map(|share| share.segment).collect(),
+    });
+    Ok(Given(registrations.collect()))
+}
+
+async fn inject_assignment(control: Control, call: Call<(), Given<InjectAssignment>>) -> Outcome<()> {
+    let Given(InjectAssignment { topic, subscription, consumer, assignment }) = call.body;
+    let assignment = fields::from_json("ScalableConsumerAssignment", &Json::Object(assignment))
+        .map_err(|e| Refusal::bad_request(format!("assignment: {e}")))?;
+    Ok(control.push_assignment(&topic, &subscription, &consumer, &assignment)?)
 }
 
 async fn prune(control: Control, call: Call<(), Given<OfTopic>>) -> Outcome<Given<Pruned>> {

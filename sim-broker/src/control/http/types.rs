@@ -113,6 +113,35 @@ pub(super) struct Pushed {
     pub(super) pushes: usize,
 }
 
+/// A registered consumer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Registration {
+    /// The subscription or checkpoint group.
+    pub(super) subscription: String,
+    /// Whether it is a checkpoint group.
+    pub(super) checkpoint: bool,
+    /// The consumer's name.
+    pub(super) consumer: String,
+    /// Whether it has a session; without one it is in its grace period.
+    pub(super) connected: bool,
+    /// The ids of the segments that it is to read, in the order of their ranges.
+    pub(super) segments: Vec<u64>,
+}
+
+/// An assignment to send to a registered consumer as it is, right or wrong.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InjectAssignment {
+    /// The scalable topic.
+    pub(super) topic: String,
+    /// The subscription or checkpoint group.
+    pub(super) subscription: String,
+    /// The consumer's name.
+    pub(super) consumer: String,
+    /// A `ScalableConsumerAssignment` in the journal's form: `layout_epoch`, `segments`.
+    pub(super) assignment: Map<String, Json>,
+}
+
 /// A stored entry.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Stored {

@@ -40,6 +40,9 @@ pub(super) fn subject(command: &Command, conn: &Conn) -> About {
         C::Seek(c) => Some(c.consumer_id),
         C::GetLastMessageId(c) => Some(c.consumer_id),
         C::ActiveConsumerChange(c) => Some(c.consumer_id),
+        C::ScalableTopicSubscribe(c) => Some(c.consumer_id),
+        C::ScalableTopicAssignmentUpdate(c) => Some(c.consumer_id),
+        C::ScalableTopicUnsubscribe(c) => Some(c.consumer_id),
         _ => None,
     };
     let topic = match command {
@@ -53,6 +56,10 @@ pub(super) fn subject(command: &Command, conn: &Conn) -> About {
         C::ScalableTopicSubscribe(c) => Some(c.topic.clone()),
         C::ScalableTopicUpdate(c) => {
             c.resolved_topic_name.clone().or_else(|| Some(conn.watches.get(&c.session_id)?.to_string()))
+        }
+        C::ScalableTopicAssignmentUpdate(CommandScalableTopicAssignmentUpdate { consumer_id, .. })
+        | C::ScalableTopicUnsubscribe(CommandScalableTopicUnsubscribe { consumer_id, .. }) => {
+            conn.registrations.get(consumer_id).map(|r| r.topic.to_string())
         }
         C::ScalableTopicClose(c) => conn.watches.get(&c.session_id).map(ToString::to_string),
         _ => None,
@@ -95,6 +102,7 @@ pub(super) fn request_id(command: &Command) -> Option<u64> {
         C::GetOrCreateSchemaResponse(c) => c.request_id,
         C::ScalableTopicSubscribe(c) => c.request_id,
         C::ScalableTopicSubscribeResponse(c) => c.request_id,
+        C::ScalableTopicUnsubscribe(c) => c.request_id,
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ use super::{Cluster, about::error_for, conn::Conn};
 use crate::core::{
     effects::Effects,
     ids::{ConnId, ConsumerKey, Millis, ProducerKey},
-    topic::{Topic, TopicError},
+    topic::{Start, Topic, TopicError},
 };
 
 impl Cluster {
@@ -98,14 +98,36 @@ impl Cluster {
                 let message = "Consumer id is in use on the connection, for another topic";
                 return Err(TopicError::new(ServerError::ServiceNotReady, message));
             }
-            let added = self.on_topic(&topic, |t, effects| t.subscribe(key, &command, now, effects));
-            added.unwrap_or_else(|| Err(gone(&topic)))?;
+            let added = self.on_topic(&topic, |t, effects| {
+                let known = t.has_subscription(&command.subscription);
+                t.subscribe(key, &command, now, effects).map(|()| !known)
+            });
+            if added.unwrap_or_else(|| Err(gone(&topic)))? && command.durable() {
+                self.span_segments(&topic, &command);
+            }
             if let Some(c) = self.conns.get_mut(&conn) {
                 c.consumers.insert(key.id, topic);
             }
             Ok(())
         });
         self.answer_error(conn, command.request_id, result);
+    }
+
+    /// A client made a subscription on one segment. Where the profile says so it begins on all segments of the topic at
+    /// that moment: one that begins at the latest message then misses nothing of what comes, also on segments that its
+    /// consumers attach to later.
+    fn span_segments(&mut self, segment: &TopicName, command: &CommandSubscribe) {
+        if !self.config.profile.subscriptions_span_segments || segment.domain() != Domain::Segment {
+            return;
+        }
+        let Ok(SegmentName { topic, .. }) = SegmentName::of(segment) else { return };
+        let start = match command.initial_position() {
+            command_subscribe::InitialPosition::Latest => Start::Latest,
+            command_subscribe::InitialPosition::Earliest => Start::Earliest,
+        };
+        for name in self.stored_names(&topic) {
+            self.on_topic(&name, |t, _| t.create_subscription(&command.subscription, start));
+        }
     }
 
     /// FLOW; ignored for an unknown consumer.

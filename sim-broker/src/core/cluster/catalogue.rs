@@ -29,6 +29,7 @@ impl Cluster {
         let config = TopicConfig {
             deduplication: self.namespaces.get(name.namespace()).is_some_and(Namespace::deduplication),
             max_message_size: self.config.profile.max_message_size.try_into().unwrap_or(usize::MAX),
+            entry_buckets: self.config.profile.entry_bucket_budget > 0,
             ..TopicConfig::default()
         };
         let ledger = self.next_ledger;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stc_proto::{Frame, TopicName, pulsar::*};
 
-use super::{Cluster, access::Identity, catalogue::ListWatch, flow::Due};
+use super::{Cluster, access::Identity, catalogue::ListWatch, controllers::Registration, flow::Due};
 use crate::core::{
     config::KEEP_ALIVE_MS,
     ids::{BrokerId, ConnId, Millis},
@@ -28,6 +28,8 @@ pub(super) struct Conn {
     pub(super) consumers: BTreeMap<u64, TopicName>,
     /// The scalable topic of each DAG watch, by session id.
     pub(super) watches: BTreeMap<u64, TopicName>,
+    /// Registrations with controllers on this broker, by consumer id.
+    pub(super) registrations: BTreeMap<u64, Registration>,
     /// Watches of the transaction coordinators, by watch id.
     pub(super) coordinator_watches: BTreeSet<u64>,
     /// Watches of topic lists, by watcher id.
@@ -49,6 +51,7 @@ impl Conn {
             closed_producers: BTreeMap::new(),
             consumers: BTreeMap::new(),
             watches: BTreeMap::new(),
+            registrations: BTreeMap::new(),
             coordinator_watches: BTreeSet::new(),
             list_watches: BTreeMap::new(),
             requests: BTreeMap::new(),

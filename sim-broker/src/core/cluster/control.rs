@@ -4,11 +4,11 @@ use bytes::Bytes;
 use stc_proto::{
     Entry, SegmentName, TopicName,
     name::Domain,
-    pulsar::{MessageMetadata, ScalableTopicDag},
+    pulsar::{MessageMetadata, ScalableConsumerAssignment, ScalableTopicDag},
 };
 use thiserror::Error;
 
-use super::{Broker, Cluster};
+use super::{Broker, Cluster, Registered};
 use crate::core::{
     effects::Effects,
     fault::{Fault, FaultError, FaultStatus, Held},
@@ -134,6 +134,44 @@ impl Cluster {
         Ok(())
     }
 
+    /// Gives everything that a running broker owns to the others, as before a restart. It stays up.
+    pub fn unload_broker(&mut self, broker: BrokerId, now: Millis) -> Result<(), ControlError> {
+        self.running(broker)?;
+        self.note(now, format!("unload {broker}"));
+        if !self.unload(broker, now) {
+            return Err(ControlError::State(format!("{broker} is the only one that runs")));
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// The registered consumers of a scalable topic by group and name, and what each is to read.
+    pub fn registrations(&self, topic: &str) -> Result<Vec<Registered>, ControlError> {
+        let topic = scalable_name(topic)?;
+        if !self.scalable.contains_key(&topic) {
+            return Err(ControlError::NotFound(topic.to_string()));
+        }
+        Ok(self.registered(&topic))
+    }
+
+    /// Sends any assignment to a registered consumer; the registration itself does not change.
+    pub fn push_assignment(
+        &mut self,
+        topic: &str,
+        subscription: &str,
+        consumer: &str,
+        assignment: &ScalableConsumerAssignment,
+        now: Millis,
+    ) -> Result<(), ControlError> {
+        let topic = scalable_name(topic)?;
+        self.note(now, format!("push an assignment of epoch {} to {consumer}", assignment.layout_epoch));
+        if !self.send_raw_assignment(&topic, subscription, consumer, assignment) {
+            return Err(ControlError::NotFound(format!("session of {consumer}")));
+        }
+        self.settle(now);
+        Ok(())
+    }
+
     /// Gives a segment of a scalable topic to another broker: its producers and consumers are closed and told where
     /// it is, and the layout is pushed with the new address at its epoch.
     pub fn move_segment(
@@ -172,14 +210,19 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves a topic's controller to another broker; the layout is pushed with its address at its epoch.
+    /// Moves a topic's controller to another broker; the layout is pushed with its address at its epoch. The
+    /// registrations stay; who does not come to the new leader within the grace period is dropped. Connections to the
+    /// old one stay open.
     pub fn move_controller(&mut self, topic: &str, to: BrokerId, now: Millis) -> Result<(), ControlError> {
         self.running(to)?;
         let topic = scalable_name(topic)?;
-        let scalable =
-            self.scalable.get_mut(&topic).ok_or_else(|| ControlError::NotFound(topic.to_string()))?;
-        scalable.controller = Some(to);
+        if !self.scalable.contains_key(&topic) {
+            return Err(ControlError::NotFound(topic.to_string()));
+        }
         self.note(now, format!("move the controller of {topic} to {to}"));
+        if self.scalable.get(&topic).is_some_and(|s| s.controller != Some(to)) {
+            self.lead(&topic, to, now);
+        }
         self.push_if_addresses_changed(&topic, now);
         self.settle(now);
         Ok(())

@@ -7,6 +7,7 @@ use stc_proto::{Command, Frame, FrameError, TopicName};
 
 use super::{Cluster, Output, about};
 use crate::core::{
+    controller::groups::GroupKey,
     effects::Effect,
     fault::{At, FaultEffect, Strike, Subject},
     ids::{BrokerId, ConnId, Millis},
@@ -29,8 +30,12 @@ pub(super) enum Due {
     Tick(TopicName),
     /// What a broker owned when it died the given time goes to others.
     Failover(BrokerId, u64),
-    /// A controller looks for segments to prune. The second part tells lives of a topic apart.
-    Prune(TopicName, u64),
+    /// A controller looks for segments to prune. The second part tells lives of a topic apart, the third its leaders.
+    Prune(TopicName, u64, u64),
+    /// A consumer's grace period is over. The life of its topic, its group and name, and the timer's stamp.
+    Grace(TopicName, u64, Box<(GroupKey, String)>, u64),
+    /// A controller looks for segments that a group has drained. The life of the topic and the timer's stamp.
+    Drained(TopicName, u64, Box<GroupKey>, u64),
 }
 
 /// What is due when, oldest first; equal times in the order in which they were added.
@@ -98,7 +103,13 @@ impl Cluster {
                     }
                 }
                 Due::Failover(broker, death) => self.fail_over(broker, death, now),
-                Due::Prune(topic, life) => self.prune_due(&topic, life, now),
+                Due::Prune(topic, life, term) => self.prune_due(&topic, life, term, now),
+                Due::Grace(topic, life, member, stamp) => {
+                    self.grace_over(&topic, life, &member, stamp, now);
+                }
+                Due::Drained(topic, life, key, stamp) => {
+                    self.look_for_drained(&topic, life, &key, stamp, now);
+                }
             }
             self.settle(now);
         }
@@ -219,6 +230,9 @@ impl Cluster {
         let strike = self.strike(conn, &frame, Direction::ToClient);
         self.note_broker_close(conn, &frame.command);
         self.forget_request(conn, &frame.command);
+        if let Command::ReachedEndOfTopic(end) = &frame.command {
+            self.reached_end(conn, end.consumer_id);
+        }
         let overtaken = self.take_overtaken(conn, Direction::ToClient);
         match strike {
             Some(strike) => self.strike_outbound(conn, frame, strike, now),
@@ -281,6 +295,7 @@ impl Cluster {
         for name in topics {
             self.on_topic(name, |topic, effects| topic.disconnect(conn, now, effects));
         }
+        self.sessions_lost(conn, gone.registrations, now);
         self.output.push(Output::Close(conn));
     }
 

@@ -18,6 +18,7 @@
 //! | `ownership` | which broker owns what; kill, revive, move |
 //! | `namespaces` | tenants, namespaces and their policies |
 //! | `catalogue` | stored topics: creation, deletion, lists and watches of lists |
+//! | `controllers` | registrations of ordered consumers, assignments, drained parents |
 //! | `coordinators` | transaction coordinators |
 //! | [`admin`] | what the admin REST offers |
 //! | [`control`] | what the control API offers |
@@ -29,6 +30,7 @@ mod attach;
 mod catalogue;
 mod conn;
 pub mod control;
+mod controllers;
 mod coordinators;
 mod flow;
 mod lookup;
@@ -42,6 +44,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stc_proto::{Frame, TopicName};
 
+pub use self::controllers::Registered;
 pub use self::namespaces::{AutoTopicCreation, Namespace, PartitionedOrNot};
 use self::{conn::Conn, flow::Agenda, scalable::Scalable, watch::HeldPush};
 use super::{

@@ -91,6 +91,14 @@ impl Cluster {
         }
         broker.up = true;
         broker.given_up = false;
+        // Its sessions are gone, also with the controllers that it leads still.
+        let led: Vec<TopicName> = self
+            .scalable
+            .iter()
+            .filter(|(_, s)| s.controller == Some(id))
+            .map(|(name, _)| name.clone())
+            .collect();
+        led.iter().for_each(|topic| self.lead(topic, id, now));
         // What it still owns it serves again, and it takes what nobody else could.
         self.take_over(now);
         true
@@ -124,10 +132,8 @@ impl Cluster {
             }
         }
         for name in headless {
-            if let Some(controller) = self.place(&name)
-                && let Some(scalable) = self.scalable.get_mut(&name)
-            {
-                scalable.controller = Some(controller);
+            if let Some(leader) = self.place(&name) {
+                self.lead(&name, leader, now);
             }
         }
         let elected: Vec<Option<BrokerId>> = self
@@ -144,6 +150,58 @@ impl Cluster {
         for topic in topics {
             self.push_if_addresses_changed(&topic, now);
         }
+    }
+
+    /// Gives everything that a running broker owns to the others, as before a restart: its clients are told where
+    /// things are, layouts and coordinators are pushed. Returns `false` when it is not running or the only one.
+    pub(super) fn unload(&mut self, id: BrokerId, now: Millis) -> bool {
+        let Some(broker) = usize::try_from(id.0).ok().and_then(|i| self.brokers.get_mut(i)) else {
+            return false;
+        };
+        if !std::mem::take(&mut broker.up) {
+            return false;
+        }
+        // Places are chosen among the others while it counts as down.
+        let places = |cluster: &Self, names: Vec<TopicName>| -> Vec<(TopicName, BrokerId)> {
+            names
+                .into_iter()
+                .filter_map(|name| Some((cluster.place(&name)?, name)))
+                .map(|(b, n)| (n, b))
+                .collect()
+        };
+        let stored =
+            self.stored.iter().filter(|(_, s)| s.owner == id).map(|(name, _)| name.clone()).collect();
+        let led =
+            self.scalable.iter().filter(|(_, s)| s.controller == Some(id)).map(|(n, _)| n.clone()).collect();
+        let (stored, led) = (places(self, stored), places(self, led));
+        let coordinators: Vec<Option<BrokerId>> = self
+            .coordinators
+            .iter()
+            .zip(0u64..)
+            .map(|(leader, n)| if *leader == Some(id) { self.nth_broker(n) } else { *leader })
+            .collect();
+        let alone = self.nth_broker(0).is_none();
+        if let Some(broker) = usize::try_from(id.0).ok().and_then(|i| self.brokers.get_mut(i)) {
+            broker.up = true;
+        }
+        if alone {
+            return false;
+        }
+        for (name, to) in &stored {
+            self.move_stored(name, *to);
+        }
+        for (name, to) in &led {
+            self.lead(name, *to, now);
+        }
+        if coordinators != self.coordinators {
+            self.coordinators = coordinators;
+            self.push_coordinators();
+        }
+        let topics: Vec<TopicName> = self.scalable.keys().cloned().collect();
+        for topic in topics {
+            self.push_if_addresses_changed(&topic, now);
+        }
+        true
     }
 
     /// Gives a stored topic to another broker: its producers and consumers are told where it is now.

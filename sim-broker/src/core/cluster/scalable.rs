@@ -10,6 +10,7 @@ use stc_proto::{
 
 use super::{Cluster, flow::Due};
 use crate::core::{
+    controller::groups::Groups,
     ids::{BrokerId, Millis},
     journal::{Direction, Event},
     profile::{ControllerElection, CopiedSubscriptions},
@@ -25,6 +26,10 @@ pub(super) struct Scalable {
     /// The broker of its controller, once one is elected.
     pub(super) controller: Option<BrokerId>,
     pub(super) auto_scale_policy: Option<Json>,
+    /// Counts who led.
+    pub(super) term: u64,
+    /// The registered consumers.
+    pub(super) groups: Groups,
     /// Tells lives of a name apart.
     pub(super) life: u64,
     /// The addresses of the latest push.
@@ -64,10 +69,6 @@ impl Cluster {
         change: &'static str,
         now: Millis,
     ) {
-        let controller = match self.config.profile.controller {
-            ControllerElection::Eager => self.place(topic),
-            ControllerElection::Lazy => None,
-        };
         // A ledger number is as good as any for telling lives apart, and is used once.
         let life = self.next_ledger;
         self.next_ledger += 1;
@@ -75,8 +76,10 @@ impl Cluster {
             name: topic.clone(),
             layout,
             properties,
-            controller,
+            controller: None,
             auto_scale_policy: None,
+            term: 0,
+            groups: Groups::new(self.config.profile.checkpoint_gate),
             life,
             pushed_addresses: None,
         };
@@ -92,23 +95,12 @@ impl Cluster {
             self.create_stored(&name, now);
         }
         self.scalable.insert(topic.clone(), scalable);
-        self.agenda.add(now + self.config.profile.prune_interval_ms, Due::Prune(topic.clone(), life));
+        if let (ControllerElection::Eager, Some(leader)) = (self.config.profile.controller, self.place(topic))
+        {
+            self.lead(topic, leader, now);
+        }
         self.log_layout(topic, change, now);
         self.push(topic);
-    }
-
-    /// Sees to it that a topic has a controller; `false` while there is none to be had.
-    pub(super) fn need_controller(&mut self, topic: &TopicName) -> bool {
-        let elected = self.place(topic);
-        let Some(scalable) = self.scalable.get_mut(topic) else { return false };
-        match scalable.controller {
-            Some(controller) => self.is_up(controller),
-            None => {
-                scalable.controller = elected;
-                self.push(topic);
-                elected.is_some()
-            }
-        }
     }
 
     /// Changes a layout.
@@ -129,7 +121,9 @@ impl Cluster {
             .map(|s| scalable.stored_name(s))
             .collect();
         let children: Vec<TopicName> = children.iter().map(|s| scalable.stored_name(s)).collect();
-        if !self.need_controller(topic) || parents.iter().any(|parent| self.owner(parent).is_none()) {
+        if !self.need_controller(topic, None, now)
+            || parents.iter().any(|parent| self.owner(parent).is_none())
+        {
             return Err(LayoutChangeError::Unavailable);
         }
         let rule = match self.config.profile.copied_subscriptions {
@@ -148,6 +142,7 @@ impl Cluster {
         }
         self.log_layout(topic, change, now);
         self.push(topic);
+        self.rebalance_all(topic, now);
         Ok(())
     }
 
@@ -162,15 +157,20 @@ impl Cluster {
     }
 
     /// A controller's regular look for segments to prune.
-    pub(super) fn prune_due(&mut self, topic: &TopicName, life: u64, now: Millis) {
-        if self.scalable.get(topic).is_none_or(|s| s.life != life) {
+    pub(super) fn prune_due(&mut self, topic: &TopicName, life: u64, term: u64, now: Millis) {
+        let Some(scalable) = self.scalable.get(topic) else { return };
+        // The next leader looks by itself.
+        if (scalable.life, scalable.term) != (life, term)
+            || !scalable.controller.is_some_and(|c| self.is_up(c))
+        {
             return;
         }
         self.prune(topic, now);
-        self.agenda.add(now + self.config.profile.prune_interval_ms, Due::Prune(topic.clone(), life));
+        self.agenda.add(now + self.config.profile.prune_interval_ms, Due::Prune(topic.clone(), life, term));
     }
 
-    /// Takes out the sealed segments that every one of their subscriptions has drained; one epoch each. A segment
+    /// Takes out the sealed segments that every one of their subscriptions, and every group that has registered
+    /// consumers, has drained; one epoch each. A segment
     /// without subscriptions stays: somebody may still come to read it. Returns how many went.
     pub(super) fn prune(&mut self, topic: &TopicName, now: Millis) -> usize {
         let Some(scalable) = self.scalable.get(topic) else { return 0 };
@@ -179,18 +179,27 @@ impl Cluster {
             .segments()
             .filter(|s| !s.is_active())
             .map(|s| (s.id, scalable.stored_name(s)))
-            .filter(|(_, name)| self.stored.get(name).is_some_and(|s| is_drained(&s.topic)))
+            .filter(|(id, name)| {
+                scalable.groups.need_no_more(*id)
+                    && self.stored.get(name).is_some_and(|s| is_drained(&s.topic))
+            })
             .collect();
         let mut pruned = 0;
         for (id, name) in drained {
             let Some(scalable) = self.scalable.get_mut(topic) else { break };
+            // Were a segment to go before its parents, nothing would tell its children to wait for them.
+            if scalable.layout.segment(id).is_none_or(|segment| !segment.parents.is_empty()) {
+                continue;
+            }
             let Ok(next) = scalable.layout.prune(id) else { continue };
             scalable.layout = next;
+            scalable.groups.pruned(id);
             if name.domain() == Domain::Segment {
                 self.delete_stored(&name);
             }
             self.log_layout(topic, "prune", now);
             self.push(topic);
+            self.rebalance_all(topic, now);
             pruned += 1;
         }
         pruned

@@ -52,11 +52,9 @@ impl Cluster {
             C::WatchTcAssignments(c) => self.watch_coordinators(conn, &c),
             C::WatchTcAssignmentsClose(c) => self.close_coordinator_watch(conn, &c),
             C::TcClientConnectRequest(c) => self.coordinator_connect(conn, c),
-            // An unknown consumer is unregistered already (wire-protocol §6.2).
-            C::ScalableTopicUnsubscribe(c) => {
-                self.effects.send(conn, CommandSuccess { request_id: c.request_id, schema: None });
-            }
-            C::ScalableTopicSubscribe(_) | C::WatchScalableTopics(_) => {
+            C::ScalableTopicSubscribe(c) => self.scalable_subscribe(conn, c, now),
+            C::ScalableTopicUnsubscribe(c) => self.scalable_unsubscribe(conn, c, now),
+            C::WatchScalableTopics(_) => {
                 self.refuse(conn, &command, ServerError::NotAllowedError, &format!("{name} is not offered"));
             }
             C::WatchScalableTopicsClose(_) => {}

@@ -11,6 +11,9 @@ pub struct TopicConfig {
     pub compatibility: SchemaCompatibility,
     /// Whether producers without a schema are refused once the topic has one.
     pub schema_validation_enforced: bool,
+    /// Whether Key_Shared consumers can ask for dispatch by entry bucket. A broker that cannot do it does not see the
+    /// flag.
+    pub entry_buckets: bool,
 }
 
 impl Default for TopicConfig {
@@ -20,6 +23,7 @@ impl Default for TopicConfig {
             max_message_size: stc_proto::frame::DEFAULT_MAX_MESSAGE_SIZE,
             compatibility: SchemaCompatibility::Full,
             schema_validation_enforced: false,
+            entry_buckets: true,
         }
     }
 }

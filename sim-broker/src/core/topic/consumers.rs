@@ -47,8 +47,9 @@ impl Topic {
         let name = command.subscription.as_str();
         let durable = command.durable();
         if !self.subscriptions.contains_key(name) {
-            let first = self.first_entry(command);
-            self.subscriptions.insert(name.to_owned(), Subscription::new(name, durable, first));
+            let mut subscription = Subscription::new(name, durable, self.first_entry(command));
+            subscription.seen = self.seen(command);
+            self.subscriptions.insert(name.to_owned(), subscription);
         }
         let Some(subscription) = self.subscriptions.get_mut(name) else { return Ok(()) };
         if subscription.durable != durable {
@@ -61,7 +62,11 @@ impl Topic {
             let first = self.ledger.published_since(now.saturating_sub(rollback));
             subscription.cursor = super::cursor::Cursor::new(first);
         }
-        let joined = subscription.join(Consumer::new(key, command));
+        let mut consumer = Consumer::new(key, command);
+        if let (false, Some(meta)) = (self.config.entry_buckets, &mut consumer.key_shared) {
+            meta.entry_bucket_dispatch = None;
+        }
+        let joined = subscription.join(consumer);
         if let Err(error) = joined {
             if !durable && subscription.consumers().is_empty() {
                 self.subscriptions.remove(name);
@@ -81,9 +86,6 @@ impl Topic {
         if command.read_compacted() && matches!(command.sub_type(), SubType::Shared | SubType::KeyShared) {
             let message = "readCompacted only allowed on failover or exclusive subscriptions";
             return Err(TopicError::not_allowed(message));
-        }
-        if command.key_shared_meta.as_ref().is_some_and(|meta| meta.entry_bucket_dispatch()) {
-            return Err(TopicError::not_allowed("Dispatch by entry bucket is not supported"));
         }
         let Some(schema) = schema::declared(command.schema.as_ref()) else { return Ok(()) };
         let consumers = || self.subscriptions.values().flat_map(Subscription::consumers);
@@ -105,6 +107,18 @@ impl Topic {
             (None, false, _) | (_, true, InitialPosition::Latest) => self.ledger.len(),
             (_, true, InitialPosition::Earliest) => 0,
         }
+    }
+
+    /// The first entry that a reader has not seen when it comes: behind that of its start id, unless that is a batch
+    /// which it has read in part. 0 for a subscription that has a cursor.
+    fn seen(&self, command: &CommandSubscribe) -> u64 {
+        let Some(id) = command.start_message_id.as_ref().filter(|_| !command.durable()) else { return 0 };
+        let seen = self.ledger.known(id.ledger_id, id.entry_id).filter(|entry| {
+            let index = id.batch_index.and_then(|index| u32::try_from(index).ok());
+            let messages = self.ledger.get(*entry).map_or(1, |stored| stored.messages);
+            index.is_none_or(|index| index + 1 >= messages)
+        });
+        seen.map_or(0, |entry| entry + 1)
     }
 
     /// Whether this consumer is connected.

@@ -39,6 +39,8 @@ pub(super) struct Stored {
     pub(super) messages: u32,
     /// The bucket half of the sticky key's hash.
     pub(super) key_hash: u16,
+    /// The lower end of the entry's bucket stamp, if its producer stamped it (key-shared §3).
+    pub(super) hash_min: Option<u16>,
     /// Whether the entry is a batch (of one message, perhaps).
     pub(super) batch: bool,
 }
@@ -71,6 +73,7 @@ impl Ledger {
             messages_before: self.messages,
             messages,
             key_hash: sticky_hash(metadata),
+            hash_min: metadata.entry_hash_min.and_then(|hash| u16::try_from(hash).ok()),
             batch: metadata.num_messages_in_batch.is_some(),
         });
         self.messages += u64::from(messages);

@@ -49,7 +49,7 @@ pub use self::{
     config::{CopyRule, SchemaCompatibility, Start, TopicConfig},
     error::TopicError,
     ledger::{Position, StoredEntry},
-    stats::{ConsumerStats, ProducerStats, SubscriptionStats, TopicStats},
+    stats::{ConsumerStats, ProducerStats, Reader, SubscriptionStats, TopicStats},
 };
 use self::{consumers::scope, cursor::Cursor, dispatch::Scope, subscription::Subscription};
 use super::{
@@ -290,6 +290,17 @@ impl Topic {
             Some(subscription) => subscription.drained(&self.ledger),
             None => self.ledger.terminated() && self.ledger.len() == 0,
         }
+    }
+
+    /// Whether the topic is terminated and nothing was ever stored.
+    pub fn is_empty_and_sealed(&self) -> bool {
+        self.ledger.terminated() && self.ledger.len() == 0
+    }
+
+    /// The connected readers: consumers of subscriptions that do not outlive them.
+    pub fn readers(&self) -> Vec<Reader> {
+        let readers = self.subscriptions.values().filter(|subscription| !subscription.durable);
+        readers.flat_map(|subscription| subscription.readers(&self.ledger)).collect()
     }
 
     /// Makes this topic's subscriptions on a child segment too, at its beginning.

@@ -53,6 +53,21 @@ pub struct SubscriptionStats {
     pub consumers: Vec<ConsumerStats>,
 }
 
+/// A connected reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// Who it is.
+    pub key: ConsumerKey,
+    /// Its name.
+    pub name: String,
+    /// Whether the topic is terminated and the reader has acknowledged everything after its start position. The
+    /// message at that position, which comes once more, it had seen before.
+    pub done: bool,
+    /// Whether the topic is terminated, everything was delivered to the reader, and it has acknowledged nothing at all:
+    /// readers need not.
+    pub delivered: bool,
+}
+
 /// A connected consumer.
 #[derive(Debug, Clone)]
 pub struct ConsumerStats {

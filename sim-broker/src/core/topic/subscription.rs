@@ -11,7 +11,7 @@ use super::{
     dispatch::{Dispatcher, Redeliveries, Scope},
     error::TopicError,
     ledger::Ledger,
-    stats::SubscriptionStats,
+    stats::{Reader, SubscriptionStats},
 };
 use crate::core::ids::{ConsumerKey, Millis};
 
@@ -22,6 +22,10 @@ pub(super) struct Subscription {
     /// Whether an admin call made it.
     pub(super) by_admin: bool,
     pub(super) cursor: Cursor,
+    /// Entries below this one a reader had seen before it came.
+    pub(super) seen: u64,
+    /// Whether anything was acknowledged since it was made.
+    acknowledges: bool,
     /// In the order in which they came.
     consumers: Vec<Consumer>,
     /// There while there are consumers.
@@ -36,6 +40,8 @@ impl Subscription {
             durable,
             by_admin: false,
             cursor: Cursor::new(first),
+            seen: 0,
+            acknowledges: false,
             consumers: Vec::new(),
             dispatcher: None,
             redeliveries: Redeliveries::new(),
@@ -157,6 +163,7 @@ impl Subscription {
     /// cumulative ones, as Pulsar does.
     pub(super) fn ack(&mut self, key: ConsumerKey, command: &CommandAck, scope: &mut Scope<'_>) {
         let Some(kind) = self.consumer(key).map(|consumer| consumer.kind) else { return };
+        self.acknowledges = true;
         match (command.ack_type(), command.message_id.as_slice()) {
             (AckType::Individual, ids) => {
                 for id in ids {
@@ -278,6 +285,16 @@ impl Subscription {
         ledger.terminated() && self.cursor.backlog(ledger) == 0
     }
 
+    pub(super) fn readers(&self, ledger: &Ledger) -> impl Iterator<Item = Reader> {
+        let done = ledger.terminated() && self.cursor.next_unacked(self.seen) >= ledger.len();
+        let read = match &self.dispatcher {
+            Some(Dispatcher::Single(single)) => self.cursor.next_unacked(single.read()),
+            _ => 0,
+        };
+        let delivered = ledger.terminated() && !self.acknowledges && read >= ledger.len();
+        self.consumers.iter().map(move |c| Reader { key: c.key, name: c.name.clone(), done, delivered })
+    }
+
     pub(super) fn stats(&self, ledger: &Ledger) -> SubscriptionStats {
         let mut consumers: Vec<_> = self.consumers.iter().map(Consumer::stats).collect();
         if let Some(Dispatcher::Single(single)) = &self.dispatcher {
@@ -324,6 +341,13 @@ fn check_same_kind(first: &Consumer, new: &Consumer) -> Result<(), TopicError> {
         return busy(format!(
             "Active subscription key_shared mode of '{active}' is different than the connecting consumer's key_shared \
              mode '{new}'."
+        ));
+    }
+    let buckets = |c: &Consumer| c.key_shared.as_ref().is_some_and(KeySharedMeta::entry_bucket_dispatch);
+    if buckets(first) != buckets(new) {
+        let (active, new) = (buckets(first), buckets(new));
+        return busy(format!(
+            "Active subscription entry bucket dispatch '{active}' is different than the connecting consumer's '{new}'."
         ));
     }
     let loose = |c: &Consumer| c.key_shared.as_ref().is_some_and(KeySharedMeta::allow_out_of_order_delivery);

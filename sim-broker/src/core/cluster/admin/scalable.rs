@@ -12,7 +12,7 @@ use stc_proto::{
 
 use super::AdminError;
 use crate::core::{
-    cluster::{Cluster, scalable::LayoutChangeError},
+    cluster::{Cluster, Registered, scalable::LayoutChangeError},
     ids::{BrokerId, Millis},
     topic::{CopyRule, TopicStats},
 };
@@ -47,6 +47,8 @@ pub struct ScalableStats {
     pub segments: Vec<SegmentStats>,
     /// Subscriptions over all segments, by name: messages that are not acknowledged.
     pub backlogs: BTreeMap<String, u64>,
+    /// The consumers that are registered with its controller, by group and name.
+    pub registered: Vec<Registered>,
 }
 
 /// The statistics of a segment.
@@ -236,7 +238,8 @@ impl Cluster {
             segments.push(SegmentStats { segment: segment.clone(), owner: self.owner(&name), name, topic });
         }
         let controller = scalable.controller.filter(|id| self.is_up(*id));
-        Ok(ScalableStats { epoch: scalable.layout.epoch(), controller, segments, backlogs })
+        let registered = self.registered(topic);
+        Ok(ScalableStats { epoch: scalable.layout.epoch(), controller, segments, backlogs, registered })
     }
 
     /// The auto-scale policy of a topic, if one was set. 404 when there is no such topic. The simulator never scales

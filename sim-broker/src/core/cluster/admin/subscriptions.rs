@@ -52,6 +52,8 @@ impl Cluster {
         self.on_segments(topic, now, |t, effects| {
             t.reset_subscription(subscription, time, effects);
         });
+        self.subscription_moved(topic, subscription, now);
+        self.settle(now);
         Ok(())
     }
 

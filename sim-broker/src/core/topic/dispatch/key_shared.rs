@@ -1,12 +1,14 @@
 //! Key_Shared: the entries of one key hash go to one consumer at a time, in order.
 //!
+//! The same for entry buckets, each of which stands for one hash.
+//!
 //! Every hash that has entries to deliver, or delivered ones that are not acknowledged, is a *lane*. A lane's entries go
 //! to the consumer that owns the hash. When the owner changes while entries are still with the previous one, the lane
 //! waits until those are acknowledged or given back (unless the subscription allows out-of-order delivery).
 
 use std::collections::{BTreeSet, HashMap};
 
-use stc_proto::pulsar::{KeySharedMeta, KeySharedMode};
+use stc_proto::pulsar::KeySharedMeta;
 
 use super::{Redeliveries, Scope, deliver, selector::Selector};
 use crate::core::{
@@ -39,8 +41,10 @@ struct Lane {
 impl KeyShared {
     pub(super) fn new(meta: Option<&KeySharedMeta>, read: u64) -> Self {
         KeyShared {
-            selector: Selector::new(meta.map_or(KeySharedMode::AutoSplit, |meta| meta.key_shared_mode())),
-            out_of_order: meta.is_some_and(|meta| meta.allow_out_of_order_delivery()),
+            selector: Selector::new(meta),
+            // A moving entry bucket always waits.
+            out_of_order: meta
+                .is_some_and(|meta| meta.allow_out_of_order_delivery() && !meta.entry_bucket_dispatch()),
             lanes: HashMap::new(),
             ready: HashMap::new(),
             delayed: Delayed::default(),
@@ -60,12 +64,14 @@ impl KeyShared {
         self.ready.remove(&key);
     }
 
-    pub(super) fn queue(&mut self, entry: u64, hash: u16) {
+    pub(super) fn queue(&mut self, entry: u64, stored: &Stored) {
+        let hash = self.selector.hash(stored);
         self.lanes.entry(hash).or_default().queue.insert(entry);
         self.relist(hash);
     }
 
-    pub(super) fn settled(&mut self, hash: u16, owner: ConsumerKey) {
+    pub(super) fn settled(&mut self, stored: &Stored, owner: ConsumerKey) {
+        let hash = self.selector.hash(stored);
         let Some(lane) = self.lanes.get_mut(&hash) else { return };
         if let Some((holder, count)) = &mut lane.holder
             && *holder == owner
@@ -80,10 +86,11 @@ impl KeyShared {
 
     pub(super) fn forget(&mut self, entry: u64, stored: &Stored) {
         self.delayed.remove(stored.deliver_at, entry);
-        if let Some(lane) = self.lanes.get_mut(&stored.key_hash)
+        let hash = self.selector.hash(stored);
+        if let Some(lane) = self.lanes.get_mut(&hash)
             && lane.queue.remove(&entry)
         {
-            self.relist(stored.key_hash);
+            self.relist(hash);
         }
     }
 
@@ -131,7 +138,7 @@ impl KeyShared {
         let ledger = scope.ledger;
         while let Some(entry) = self.delayed.pop_due(scope.now) {
             if let Some(stored) = ledger.get(entry) {
-                self.queue(entry, stored.key_hash);
+                self.queue(entry, stored);
             }
         }
         loop {
@@ -139,7 +146,7 @@ impl KeyShared {
             let Some(stored) = ledger.get(entry) else { return };
             self.read = entry + 1;
             match stored.deliver_at <= scope.now {
-                true => self.queue(entry, stored.key_hash),
+                true => self.queue(entry, stored),
                 false => self.delayed.insert(stored.deliver_at, entry),
             }
         }

@@ -3,6 +3,7 @@
 //! A dispatcher exists while a subscription has consumers. What it holds is derived (what is read, what waits to be
 //! delivered again): when the last consumer leaves it is dropped, and the next one begins at the cursor.
 
+mod entry_bucket;
 mod key_shared;
 mod selector;
 mod shared;
@@ -77,7 +78,7 @@ impl Dispatcher {
     /// A delivered entry is no longer with its consumer: acknowledged, or given back.
     pub(super) fn settled(&mut self, entry: u64, owner: ConsumerKey, ledger: &Ledger) {
         if let (Dispatcher::KeyShared(key_shared), Some(stored)) = (self, ledger.get(entry)) {
-            key_shared.settled(stored.key_hash, owner);
+            key_shared.settled(stored, owner);
         }
     }
 
@@ -88,7 +89,7 @@ impl Dispatcher {
             Dispatcher::Shared(shared) => shared.again(entry),
             Dispatcher::KeyShared(key_shared) => {
                 if let Some(stored) = ledger.get(entry) {
-                    key_shared.queue(entry, stored.key_hash);
+                    key_shared.queue(entry, stored);
                 }
             }
         }

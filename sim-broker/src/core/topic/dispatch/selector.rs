@@ -2,12 +2,13 @@
 
 use stc_proto::{
     HashRange, KeyHash,
-    pulsar::{KeySharedMeta, KeySharedMode, ServerError},
+    pulsar::{IntRange, KeySharedMeta, KeySharedMode, ServerError},
 };
 
+use super::entry_bucket::EntryBuckets;
 use crate::core::{
     ids::ConsumerKey,
-    topic::{consumer::Consumer, error::TopicError},
+    topic::{consumer::Consumer, error::TopicError, ledger::Stored},
 };
 
 /// Places that one consumer has on the ring.
@@ -19,13 +20,27 @@ pub(super) enum Selector {
     AutoSplit(Vec<(u16, ConsumerKey)>),
     /// Each consumer names its ranges.
     Sticky(Vec<(HashRange, ConsumerKey)>),
+    /// All name the same buckets, and share them.
+    EntryBucket(EntryBuckets),
 }
 
 impl Selector {
-    pub(super) fn new(mode: KeySharedMode) -> Self {
-        match mode {
+    /// What the first consumer asks for.
+    pub(super) fn new(meta: Option<&KeySharedMeta>) -> Self {
+        if meta.is_some_and(KeySharedMeta::entry_bucket_dispatch) {
+            return Selector::EntryBucket(EntryBuckets::default());
+        }
+        match meta.map_or(KeySharedMode::AutoSplit, KeySharedMeta::key_shared_mode) {
             KeySharedMode::AutoSplit => Selector::AutoSplit(Vec::new()),
             KeySharedMode::Sticky => Selector::Sticky(Vec::new()),
+        }
+    }
+
+    /// The hash that an entry is dispatched by: entries of one such hash stay together and in order.
+    pub(super) fn hash(&self, entry: &Stored) -> u16 {
+        match self {
+            Selector::AutoSplit(_) | Selector::Sticky(_) => entry.key_hash,
+            Selector::EntryBucket(buckets) => buckets.canonical(entry),
         }
     }
 
@@ -47,6 +62,7 @@ impl Selector {
                 ranges.extend(added.into_iter().map(|range| (range, new.key)));
                 ranges.sort();
             }
+            Selector::EntryBucket(buckets) => buckets.join(new)?,
         }
         Ok(())
     }
@@ -55,6 +71,7 @@ impl Selector {
         match self {
             Selector::AutoSplit(ring) => ring.retain(|(_, owner)| *owner != key),
             Selector::Sticky(ranges) => ranges.retain(|(_, owner)| *owner != key),
+            Selector::EntryBucket(buckets) => buckets.leave(key),
         }
     }
 
@@ -69,6 +86,7 @@ impl Selector {
                 let next = ranges.partition_point(|(range, _)| range.end() < hash);
                 ranges.get(next).filter(|(range, _)| range.contains(hash)).map(|(_, owner)| *owner)
             }
+            Selector::EntryBucket(buckets) => buckets.owner(hash),
         }
     }
 }
@@ -80,21 +98,7 @@ fn declared_ranges(meta: Option<&KeySharedMeta>) -> Result<Vec<HashRange>, Topic
     if meta.hash_ranges.is_empty() {
         return Err(assign_error("Ranges for KeyShared policy must not be empty."));
     }
-    let mut ranges = Vec::with_capacity(meta.hash_ranges.len());
-    for range in &meta.hash_ranges {
-        let bounds = (u16::try_from(range.start), u16::try_from(range.end));
-        let valid = match bounds {
-            (Ok(start), Ok(end)) => HashRange::new(start, end),
-            _ => None,
-        };
-        let (start, end) = (range.start, range.end);
-        ranges.push(valid.ok_or_else(|| {
-            assign_error(match start > end {
-                true => format!("Fixed hash range start > end for range: [{start},{end}]"),
-                false => format!("Fixed hash range is not within [0,65535]: [{start},{end}]"),
-            })
-        })?);
-    }
+    let mut ranges = hash_ranges(&meta.hash_ranges)?;
     ranges.sort();
     if let Some((a, b)) = ranges.iter().zip(ranges.iter().skip(1)).find(|(a, b)| overlap(**a, **b)) {
         let (a, b) = ((a.start(), a.end()), (b.start(), b.end()));
@@ -106,10 +110,27 @@ fn declared_ranges(meta: Option<&KeySharedMeta>) -> Result<Vec<HashRange>, Topic
     Ok(ranges)
 }
 
+/// The ranges of a SUBSCRIBE, in its order.
+pub(super) fn hash_ranges(declared: &[IntRange]) -> Result<Vec<HashRange>, TopicError> {
+    let range = |IntRange { start, end }: &IntRange| {
+        let valid = match (u16::try_from(*start), u16::try_from(*end)) {
+            (Ok(start), Ok(end)) => HashRange::new(start, end),
+            _ => None,
+        };
+        valid.ok_or_else(|| {
+            assign_error(match start > end {
+                true => format!("Fixed hash range start > end for range: [{start},{end}]"),
+                false => format!("Fixed hash range is not within [0,65535]: [{start},{end}]"),
+            })
+        })
+    };
+    declared.iter().map(range).collect()
+}
+
 fn overlap(a: HashRange, b: HashRange) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 
-fn assign_error(message: impl Into<String>) -> TopicError {
+pub(super) fn assign_error(message: impl Into<String>) -> TopicError {
     TopicError::new(ServerError::ConsumerAssignError, message)
 }

@@ -326,11 +326,6 @@ fn what_a_topic_does_not_offer_is_refused() {
     refused(compacted, ServerError::NotAllowedError, "readCompacted");
     let unnamed = rig.subscribe(c(1, 0), SubType::Shared, |command| command.subscription.clear());
     refused(unnamed, ServerError::ProducerBusy, "Empty subscription name");
-    let buckets = rig.subscribe(c(1, 0), SubType::KeyShared, |command| {
-        command.key_shared_meta =
-            Some(KeySharedMeta { entry_bucket_dispatch: Some(true), ..Default::default() });
-    });
-    refused(buckets, ServerError::NotAllowedError, "entry bucket");
 }
 
 #[test]

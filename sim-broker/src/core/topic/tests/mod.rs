@@ -1,5 +1,6 @@
 //! Scripts against one topic: commands go in, and what the clients would see comes out as lines of text.
 
+mod buckets;
 mod consuming;
 mod lifecycle;
 mod model;
@@ -8,7 +9,7 @@ mod sharing;
 
 use bytes::Bytes;
 use stc_proto::{
-    Command, Entry, TopicName,
+    Command, Entry, HashRange, TopicName,
     pulsar::{command_ack::AckType, command_subscribe::*, *},
 };
 
@@ -46,6 +47,20 @@ fn keyed(key: &str) -> MessageMetadata {
 
 fn batch(messages: i32) -> MessageMetadata {
     MessageMetadata { producer_name: "p".into(), num_messages_in_batch: Some(messages), ..Default::default() }
+}
+
+/// A SUBSCRIBE that shares these entry buckets.
+fn share(buckets: &[HashRange]) -> impl FnOnce(&mut CommandSubscribe) + use<> {
+    let range = |range: &HashRange| IntRange { start: range.start().into(), end: range.end().into() };
+    let hash_ranges = buckets.iter().map(range).collect();
+    move |command| {
+        command.key_shared_meta = Some(KeySharedMeta {
+            key_shared_mode: KeySharedMode::Sticky as i32,
+            hash_ranges,
+            entry_bucket_dispatch: Some(true),
+            ..Default::default()
+        });
+    }
 }
 
 /// One topic, its clock, and what was sent so far.

@@ -1,11 +1,14 @@
 //! Random operations against a model of what clients know: nothing is lost, nothing comes twice without a reason,
 //! permits are kept, and a key's messages stay in order.
 //!
+//! With entry buckets, what holds for a key has to hold for a bucket, and each bucket has one owner.
+//!
 //! proptest prints the operations of a failing case, shrunk, and the seed to run it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use stc_proto::{KeyHash, layout::BucketSplits};
 
 use super::*;
 
@@ -68,17 +71,34 @@ struct Published {
 struct Model {
     rig: Rig,
     kind: SubType,
+    /// The buckets that consumers ask for.
+    buckets: Option<BucketSplits>,
     clients: BTreeMap<usize, Client>,
     entries: Vec<Published>,
     producer: ProducerKey,
 }
 
 impl Model {
-    fn new(kind: SubType) -> Self {
+    fn new(kind: SubType, buckets: Option<BucketSplits>) -> Self {
         let mut rig = Rig::new();
         rig.topic.create_subscription("s", crate::core::topic::Start::Earliest);
         let producer = rig.any_producer();
-        Model { rig, kind, clients: BTreeMap::new(), entries: Vec::new(), producer }
+        Model { rig, kind, buckets, clients: BTreeMap::new(), entries: Vec::new(), producer }
+    }
+
+    /// What keeps together: the bucket of a key, or the key.
+    fn lane(&self, key: u8) -> usize {
+        match &self.buckets {
+            Some(buckets) => buckets.index_of(bucket_hash(key)),
+            None => key.into(),
+        }
+    }
+
+    /// Who owns a bucket while these consumers are connected; their names are in the order of their numbers.
+    fn bucket_owner(&self, bucket: usize) -> Option<usize> {
+        let (n, k) = (self.buckets.as_ref()?.count() as usize, self.clients.len());
+        let mut slices = self.clients.keys().enumerate().map(|(j, c)| (*c, j * n / k..(j + 1) * n / k));
+        slices.find(|(_, slice)| slice.contains(&bucket)).map(|(c, _)| c)
     }
 
     /// Two consumers share a connection, which is never that of the producer.
@@ -117,14 +137,23 @@ impl Model {
         match *op {
             Op::Publish(key, messages) => {
                 self.entries.push(Published { key, left: (1 << messages) - 1, given_back: 0 });
+                // The stamp says the same as the key, so producers with and without it can be mixed.
+                let hash = Some(u32::from(bucket_hash(key))).filter(|_| self.entries.len().is_multiple_of(2));
                 let metadata = MessageMetadata {
                     num_messages_in_batch: Some(messages.into()),
+                    entry_hash_min: hash,
+                    entry_hash_max: hash,
                     ..keyed(&format!("key-{key}"))
                 };
                 self.rig.send(self.producer, metadata);
             }
             Op::Connect(consumer) => {
-                let result = self.rig.subscribe(Model::key(consumer), self.kind, |_| {});
+                let result = match &self.buckets {
+                    Some(buckets) => {
+                        self.rig.subscribe(Model::key(consumer), self.kind, share(&buckets.ranges()))
+                    }
+                    None => self.rig.subscribe(Model::key(consumer), self.kind, |_| {}),
+                };
                 if result.is_ok() {
                     self.clients.entry(consumer).or_default();
                 } else {
@@ -220,7 +249,15 @@ impl Model {
             self.entries[e as usize].left != 0
                 && self.clients.values().all(|client| !client.held.contains(&e))
         };
-        let same_key = |e: &u64| self.entries[*e as usize].key == published.key;
+        let lane = self.lane(published.key);
+        let same_key = |e: &u64| self.lane(self.entries[*e as usize].key) == lane;
+        if self.buckets.is_some() {
+            assert_eq!(
+                self.bucket_owner(lane),
+                Some(consumer),
+                "entry {entry} is for the owner of its bucket"
+            );
+        }
         match self.kind {
             SubType::Shared => {}
             SubType::KeyShared => {
@@ -272,8 +309,16 @@ impl Model {
     }
 }
 
+fn bucket_hash(key: u8) -> u16 {
+    KeyHash::of(&format!("key-{key}")).bucket()
+}
+
 fn run(kind: SubType, ops: &[Op]) {
-    let mut model = Model::new(kind);
+    run_with(kind, None, ops);
+}
+
+fn run_with(kind: SubType, buckets: Option<BucketSplits>, ops: &[Op]) {
+    let mut model = Model::new(kind, buckets);
     ops.iter().for_each(|op| model.step(op));
     model.finish();
 }
@@ -299,5 +344,14 @@ proptest! {
     #[test]
     fn key_shared(ops in prop::collection::vec(op(), 1..120)) {
         run(SubType::KeyShared, &ops);
+    }
+
+    #[test]
+    fn entry_buckets(
+        ops in prop::collection::vec(op(), 1..120),
+        starts in prop::collection::btree_set(1u32..65536, 0..7),
+    ) {
+        let buckets = BucketSplits::try_from(Vec::from_iter(starts)).unwrap();
+        run_with(SubType::KeyShared, Some(buckets), &ops);
     }
 }
