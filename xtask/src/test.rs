@@ -77,6 +77,15 @@ const CHECKS: &[Check] = &[
     cargo("conformance in memory", &["xtask", "conformance"]),
     cargo("conformance over TCP", &["xtask", "conformance", "--target", "tcp"]),
     cargo("deviants", &["xtask", "deviants"]),
+    cargo("vectors", &["xtask", "vectors", "verify"]),
+    Check {
+        needs: Needs::Python,
+        ..cargo("vectors in Python", &["xtask", "vectors", "verify", "--language", "python"])
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo("vectors in Java", &["xtask", "vectors", "verify", "--language", "java"])
+    },
     Check {
         needs: Needs::Java,
         ..cargo("vectors against Pulsar's classes", &["xtask", "adapter", "java-check"])
