@@ -10,6 +10,7 @@ use sim_broker::core::profile::Profile;
 use stc_reports::{ExitCode, Report, terminal};
 
 use crate::client::reference::{Deviant, ReferenceFactory};
+use crate::output::{complain, say};
 use crate::run::{Environment, RunConfig, Trace};
 use crate::select::Selection;
 use crate::suite::Suite;
@@ -124,11 +125,11 @@ fn finish(report: &Report, dir: &Path) -> ExitCode {
         reports: written.as_ref().cloned().unwrap_or_default(),
         ..terminal::Options::default()
     };
-    print!("{}", terminal::render(report, &options));
+    say(terminal::render(report, &options).trim_end());
     match written {
         Ok(_) => report.exit_code(),
         Err(e) => {
-            eprintln!("error: the reports were not written: {e}");
+            complain(format_args!("error: the reports were not written: {e}"));
             ExitCode::Harness
         }
     }
@@ -138,7 +139,12 @@ fn list(suite: &Suite, selection: &Selection) -> ExitCode {
     match selection.select(&suite.scenarios) {
         Ok(selected) => {
             for scenario in selected {
-                println!("{:<44} {} [{}]", scenario.id, scenario.name, scenario.requirements.join(" "));
+                say(format_args!(
+                    "{:<44} {} [{}]",
+                    scenario.id,
+                    scenario.name,
+                    scenario.requirements.join(" ")
+                ));
             }
             ExitCode::Conforms
         }
@@ -147,7 +153,7 @@ fn list(suite: &Suite, selection: &Selection) -> ExitCode {
 }
 
 fn usage(message: &str) -> ExitCode {
-    eprintln!("error: {message}");
+    complain(format_args!("error: {message}"));
     ExitCode::Usage
 }
 

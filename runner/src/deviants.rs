@@ -18,6 +18,7 @@ use crate::catalogue::Catalogue;
 use crate::cli;
 use crate::client::reference::ReferenceFactory;
 use crate::feature::Scenario;
+use crate::output::{complain, say};
 use crate::run::{self, Environment, RunConfig, Trace};
 use crate::suite::Suite;
 use crate::target::TargetConfig;
@@ -87,13 +88,13 @@ pub fn deviants(args: &DeviantsArgs, features: &Path, program: &str) -> ExitCode
     let (suite, chosen) = match prepare(args, features) {
         Ok(prepared) => prepared,
         Err(message) => {
-            eprintln!("error: {message}");
+            complain(format_args!("error: {message}"));
             return ExitCode::Usage;
         }
     };
     if args.list {
         for info in chosen {
-            println!("{:<28} {:<32} {}", info.name, info.requirements.join(" "), info.what);
+            say(format_args!("{:<28} {:<32} {}", info.name, info.requirements.join(" "), info.what));
         }
         return ExitCode::Conforms;
     }
@@ -107,9 +108,14 @@ pub fn deviants(args: &DeviantsArgs, features: &Path, program: &str) -> ExitCode
     let sound = bench.baseline(&chosen);
     if !sound.is_empty() {
         for result in sound {
-            println!("{}: {} without any deviation: {}", result.id, result.verdict, message(&result));
+            say(format_args!(
+                "{}: {} without any deviation: {}",
+                result.id,
+                result.verdict,
+                message(&result)
+            ));
         }
-        println!("deviants prove nothing while the reference client itself does not pass");
+        say(format_args!("deviants prove nothing while the reference client itself does not pass"));
         return ExitCode::Harness;
     }
     let outcomes: Vec<(&DeviantInfo, Outcome)> =
@@ -118,13 +124,13 @@ pub fn deviants(args: &DeviantsArgs, features: &Path, program: &str) -> ExitCode
     let caught = count(|o| matches!(o, Outcome::Caught { .. }));
     let waiting = count(|o| matches!(o, Outcome::Waits(_)));
     let survivors = count(|o| !o.is_good());
-    print!("{}", table(&outcomes));
-    println!(
+    say(table(&outcomes).trim_end());
+    say(format_args!(
         "\n{} deviants: {caught} caught, {survivors} not caught, {waiting} wait for their scenarios; {:.1} s, seed {}",
         outcomes.len(),
         started.elapsed().as_secs_f64(),
         bench.seed
-    );
+    ));
     if survivors == 0 { ExitCode::Conforms } else { ExitCode::DoesNotConform }
 }
 

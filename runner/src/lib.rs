@@ -26,6 +26,7 @@ pub mod deviants;
 mod driver;
 pub mod feature;
 pub mod judge;
+pub mod output;
 pub mod report;
 pub mod run;
 pub mod select;

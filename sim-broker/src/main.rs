@@ -1,5 +1,7 @@
 //! The `sim-broker` command: a simulated Pulsar cluster over TCP.
 
+mod cli;
+
 use std::{
     io::{IsTerminal, Write},
     net::IpAddr,
@@ -9,10 +11,12 @@ use std::{
 
 use anyhow::Context;
 use clap::{Parser, value_parser};
+use cli::{SecurityOptions, TlsArguments};
 use serde_json::json;
 use sim_broker::{
     SimCluster, TcpOptions,
     core::{ClusterConfig, JournalConfig, Profile},
+    net::TlsOptions,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -75,6 +79,12 @@ struct Options {
     /// End when standard input closes, as it does when the parent process dies
     #[arg(long)]
     exit_with_parent: bool,
+
+    #[command(flatten)]
+    security: SecurityOptions,
+
+    #[command(flatten)]
+    tls: TlsArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -82,6 +92,9 @@ Examples:
   sim-broker                               three brokers at pulsar://127.0.0.1:6650, :6651 and :6652
   sim-broker --port 0 --admin-port 0 --json --exit-with-parent
                                            for a test: free ports, URLs as JSON, gone with the test
+  sim-broker --token admin=s3cret --superuser admin --token alice=t0ken --grant alice=public/default:produce
+                                           alice's client uses the token t0ken, and may produce but not consume
+  sim-broker --tls --tls-trust ca.pem      also pulsar+ssl://127.0.0.1:6750; clients trust ca.pem
   curl localhost:8080/control/v1/journal   what went over the wire
 
 Ends on SIGINT or SIGTERM. RUST_LOG=debug shows more.";
@@ -94,8 +107,10 @@ fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .init();
     // 2: the configuration cannot be used; 3: the environment failed.
-    let config = match configure(&options) {
-        Ok(config) => config,
+    let configured =
+        configure(&options).and_then(|config| Ok((config, options.tls.read(options.brokers, options.bind)?)));
+    let (config, tls) = match configured {
+        Ok(configured) => configured,
         Err(error) => return fail(&error, 2),
     };
     let run = tokio::runtime::Builder::new_multi_thread()
@@ -103,7 +118,7 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .context("cannot start the runtime")
-        .and_then(|runtime| runtime.block_on(run(&options, config)));
+        .and_then(|runtime| runtime.block_on(run(&options, config, tls)));
     match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error, 3),
@@ -111,7 +126,8 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
-    eprintln!("sim-broker: {error:#}");
+    // Standard error may be closed; there is nobody else to tell.
+    let _ = writeln!(std::io::stderr(), "sim-broker: {error:#}");
     ExitCode::from(code)
 }
 
@@ -130,17 +146,22 @@ fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
         failover_ms: options.failover,
         redirect_lookups: options.redirect_lookups,
         unknown_fields: options.unknown_fields,
+        security: options.security.security()?,
         journal: JournalConfig { capacity: options.journal.max(1), payloads: !options.no_journal_payloads },
         ..ClusterConfig::new(profile)
     })
 }
 
-async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
+async fn run(options: &Options, config: ClusterConfig, tls: Option<TlsOptions>) -> anyhow::Result<()> {
     let profile = config.profile.name.clone();
-    let tcp = TcpOptions { bind: options.bind, port: options.port, admin_port: options.admin_port };
+    let (port, admin_port) = (options.port, options.admin_port);
+    let tcp = TcpOptions { bind: options.bind, port, admin_port, tls };
     // Whoever reads that it is ready may end it at once.
     let mut signals = Signals::listen()?;
     let cluster = SimCluster::tcp(config, tcp).await?;
+    if let Some(certificate) = cluster.tls() {
+        options.tls.write_trust(certificate)?;
+    }
     announce(options, &cluster, &profile).context("cannot print the URLs")?;
     let end = async {
         if options.exit_with_parent {
@@ -160,6 +181,7 @@ async fn run(options: &Options, config: ClusterConfig) -> anyhow::Result<()> {
 /// Tells that the cluster accepts connections, and where. One write, as the reader may go away after the first line.
 fn announce(options: &Options, cluster: &SimCluster, profile: &str) -> std::io::Result<()> {
     let (brokers, admins) = (cluster.broker_urls(), cluster.admin_urls());
+    let (brokers_tls, admins_tls) = (cluster.broker_urls_tls(), cluster.admin_urls_tls());
     let control = admins.first().map(|url| format!("{url}/control/v1"));
     let text = if options.json {
         let line = json!({
@@ -167,6 +189,11 @@ fn announce(options: &Options, cluster: &SimCluster, profile: &str) -> std::io::
             "admin_url": admins.first(),
             "broker_urls": brokers,
             "admin_urls": admins,
+            "service_url_tls": brokers_tls.first(),
+            "admin_url_tls": admins_tls.first(),
+            "broker_urls_tls": brokers_tls,
+            "admin_urls_tls": admins_tls,
+            "tls_trust": cluster.tls().map(|tls| tls.trust_pem()),
             "control_url": control,
             "profile": profile,
             "seed": options.seed,
@@ -177,6 +204,11 @@ fn announce(options: &Options, cluster: &SimCluster, profile: &str) -> std::io::
         let lines: String = (0..)
             .zip(brokers.iter().zip(&admins))
             .map(|(i, (broker, admin))| format!("  broker {i}  {broker}  admin {admin}\n"))
+            .chain(
+                (0..)
+                    .zip(brokers_tls.iter().zip(&admins_tls))
+                    .map(|(i, (broker, admin))| format!("  broker {i}  {broker}  admin {admin}\n")),
+            )
             .collect();
         let control = control.unwrap_or_default();
         let seed = options.seed;

@@ -16,7 +16,7 @@ use crate::java::{Jdk, Maven};
 pub enum Adapter {
     /// Pulsar's V5 Java client on scalable topics
     JavaV5,
-    /// Pulsar's own classes, for the vectors in proto/tests/data
+    /// Pulsar's own classes, for the vectors in vectors/v1 and proto/tests/data
     JavaCheck,
     /// The classic Python client on persistent:// topics
     PythonClassic,
@@ -27,7 +27,7 @@ pub enum Adapter {
 pub struct Run {
     /// Which one
     adapter: Adapter,
-    /// Its own arguments, after `--`; try `-- --help`. `java-check` without any verifies the vectors
+    /// Its own arguments, after `--`; try `-- --help`. `java-check` without any verifies all vectors
     #[arg(last = true)]
     arguments: Vec<String>,
 }
@@ -38,14 +38,22 @@ pub struct Run {
 /// See [`Adapter::command`].
 pub fn run(run: &Run) -> anyhow::Result<ExitCode> {
     let mut command = run.adapter.command()?;
+    let root = crate::workspace_root();
     if run.adapter == Adapter::JavaCheck && run.arguments.is_empty() {
-        command.arg("check").arg(crate::workspace_root().join("proto/tests/data/pulsar-vectors.json"));
+        let vectors = run.adapter.command()?.arg("vectors").arg(root.join("vectors/v1")).status();
+        let code = vectors.context("the adapter does not start")?.code();
+        if code != Some(0) {
+            return Ok(exit_code(code));
+        }
+        command.arg("check").arg(root.join("proto/tests/data/pulsar-vectors.json"));
     }
     let status = command.args(&run.arguments).status().context("the adapter does not start")?;
+    Ok(exit_code(status.code()))
+}
+
+fn exit_code(code: Option<i32>) -> ExitCode {
     // Ended by a signal: the environment, not the check.
-    Ok(ExitCode::from(
-        status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::exit::ENVIRONMENT),
-    ))
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::exit::ENVIRONMENT))
 }
 
 impl Adapter {

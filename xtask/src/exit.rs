@@ -1,5 +1,6 @@
 //! Exit codes are part of the interface: 0 good, 1 a check failed, 2 usage or configuration, 3 the environment failed.
 
+use stc_runner::output::complain;
 use std::process::ExitCode;
 
 /// A check was carried out and its answer is no.
@@ -17,7 +18,7 @@ pub struct UsageError(pub String);
 /// Prints an error with its causes and returns the code that the process ends with.
 #[must_use]
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    complain(format_args!("error: {error:#}"));
     let code = if error.downcast_ref::<UsageError>().is_some() { USAGE } else { ENVIRONMENT };
     ExitCode::from(code)
 }

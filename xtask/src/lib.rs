@@ -8,6 +8,7 @@
 //! - [`real_broker`]: the released Pulsar standalone as a background process
 //! - [`real_client`]: a real client against the simulated cluster, judged by what is stored
 //! - [`test`]: every check of the project
+//! - [`vectors`]: the golden vectors
 
 pub mod adapters;
 pub mod conformance;
@@ -17,6 +18,7 @@ pub mod java;
 pub mod real_broker;
 pub mod real_client;
 pub mod test;
+pub mod vectors;
 
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use stc_runner::{cli::ConformanceArgs, deviants::DeviantsArgs};
-use xtask::{adapters, conformance, deviants, exit, real_broker, real_client, test};
+use xtask::{adapters, conformance, deviants, exit, real_broker, real_client, test, vectors};
 
 /// Development tasks of the conformance suite.
 #[derive(Parser)]
@@ -28,6 +28,8 @@ enum Task {
     RealClient(real_client::RealClient),
     /// Every check of the project; what this machine has no tools for is named and left out
     Test(test::Test),
+    /// Write or check the golden vectors
+    Vectors(vectors::Vectors),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Task::Adapter(command) => adapters::run(&command),
         Task::RealClient(command) => real_client::run(&command),
         Task::Test(command) => test::run(&command),
+        Task::Vectors(command) => vectors::run(&command),
     };
     result.unwrap_or_else(|error| exit::report(&error))
 }

@@ -13,6 +13,7 @@ use stc_runner::stored;
 
 use crate::adapters::Adapter;
 use crate::exit;
+use stc_runner::output::say;
 
 /// The `real-client` command line.
 #[derive(Debug, Args)]
@@ -75,13 +76,13 @@ fn judge(args: &RealClient, cluster: &SimCluster) -> anyhow::Result<ExitCode> {
         stored.entry(key.clone()).or_default().push(message.text());
     }
     let layouts = messages.iter().filter_map(|m| m.segment).collect::<std::collections::BTreeSet<_>>().len();
-    println!(
+    say(format_args!(
         "java-v5: {} sent, {} received, {} stored in {layouts} segments, {} keys",
         summary.sent,
         summary.received,
         messages.len(),
         stored.len()
-    );
+    ));
     let wrong: Vec<&String> = summary
         .sent_by_key
         .iter()
@@ -89,14 +90,18 @@ fn judge(args: &RealClient, cluster: &SimCluster) -> anyhow::Result<ExitCode> {
         .map(|(k, _)| k)
         .collect();
     if wrong.is_empty() && stored.len() == summary.sent_by_key.len() {
-        println!("the stored order of every key is its send order");
+        say(format_args!("the stored order of every key is its send order"));
         return Ok(ExitCode::SUCCESS);
     }
     for key in &wrong {
-        println!("key {key:?}: sent   {:?}", summary.sent_by_key.get(*key));
-        println!("key {key:?}: stored {:?}", stored.get(*key));
+        say(format_args!("key {key:?}: sent   {:?}", summary.sent_by_key.get(*key)));
+        say(format_args!("key {key:?}: stored {:?}", stored.get(*key)));
     }
-    println!("{} of {} keys are not stored as they were sent", wrong.len(), summary.sent_by_key.len());
+    say(format_args!(
+        "{} of {} keys are not stored as they were sent",
+        wrong.len(),
+        summary.sent_by_key.len()
+    ));
     Ok(ExitCode::from(exit::FAILED))
 }
 

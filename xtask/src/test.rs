@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::exit;
 use crate::java::{Jdk, Maven};
+use stc_runner::output::say;
 
 /// The `test` command line.
 #[derive(Debug, Args)]
@@ -76,6 +77,15 @@ const CHECKS: &[Check] = &[
     cargo("conformance in memory", &["xtask", "conformance"]),
     cargo("conformance over TCP", &["xtask", "conformance", "--target", "tcp"]),
     cargo("deviants", &["xtask", "deviants"]),
+    cargo("vectors", &["xtask", "vectors", "verify"]),
+    Check {
+        needs: Needs::Python,
+        ..cargo("vectors in Python", &["xtask", "vectors", "verify", "--language", "python"])
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo("vectors in Java", &["xtask", "vectors", "verify", "--language", "java"])
+    },
     Check {
         needs: Needs::Java,
         ..cargo("vectors against Pulsar's classes", &["xtask", "adapter", "java-check"])
@@ -115,12 +125,12 @@ pub fn run(test: &Test) -> anyhow::Result<ExitCode> {
         .into());
     }
     if test.list {
-        checks.iter().for_each(|check| println!("{}", check.name));
+        checks.iter().for_each(|check| say(format_args!("{}", check.name)));
         return Ok(ExitCode::SUCCESS);
     }
     let mut results = Vec::new();
     for check in checks {
-        println!("\n=== {} ===", check.name);
+        say(format_args!("\n=== {} ===", check.name));
         let outcome = match check.needs.missing() {
             Some(reason) => Outcome::LeftOut(reason),
             None => check.run()?,
@@ -145,28 +155,28 @@ impl Check {
 }
 
 fn summary(results: &[(&str, Outcome)], strict: bool) -> ExitCode {
-    println!("\n=== summary ===");
+    say(format_args!("\n=== summary ==="));
     let (mut passed, mut failed, mut left_out) = (0, 0, 0);
     for (name, outcome) in results {
         match outcome {
             Outcome::Passed(took) => {
                 passed += 1;
-                println!("passed    {name} ({:.1} s)", took.as_secs_f64());
+                say(format_args!("passed    {name} ({:.1} s)", took.as_secs_f64()));
             }
             Outcome::Failed(took, status) => {
                 failed += 1;
-                println!("FAILED    {name} ({:.1} s): {status}", took.as_secs_f64());
+                say(format_args!("FAILED    {name} ({:.1} s): {status}", took.as_secs_f64()));
             }
             Outcome::LeftOut(reason) if strict => {
                 failed += 1;
-                println!("FAILED    {name}: cannot run here, and --strict was given: {reason}");
+                say(format_args!("FAILED    {name}: cannot run here, and --strict was given: {reason}"));
             }
             Outcome::LeftOut(reason) => {
                 left_out += 1;
-                println!("left out  {name}: {reason}");
+                say(format_args!("left out  {name}: {reason}"));
             }
         }
     }
-    println!("checks: {passed} passed, {failed} failed, {left_out} skipped");
+    say(format_args!("checks: {passed} passed, {failed} failed, {left_out} skipped"));
     ExitCode::from(if failed == 0 { 0 } else { exit::FAILED })
 }

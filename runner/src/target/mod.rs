@@ -1,7 +1,5 @@
 //! The broker side of a scenario: a simulated cluster of its own, or a broker elsewhere.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use sim_broker::core::config::ClusterConfig;
 use sim_broker::core::fault::FaultStatus;
 use sim_broker::core::ids::BrokerId;
@@ -139,8 +137,7 @@ impl Broker {
                 })
             }
             TargetConfig::Tcp => {
-                let options = TcpOptions { bind: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, admin_port: 0 };
-                let cluster = SimCluster::tcp(setup.cluster()?, options).await?;
+                let cluster = SimCluster::tcp(setup.cluster()?, TcpOptions::default()).await?;
                 let admin = cluster.admin_urls().into_iter().next();
                 Ok(Broker {
                     service_url: cluster.service_url(),

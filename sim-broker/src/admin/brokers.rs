@@ -93,7 +93,11 @@ fn leader(call: &Call) -> Answer {
 struct Lookup<'a> {
     broker_id: &'a str,
     broker_url: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broker_url_tls: Option<&'a str>,
     http_url: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http_url_tls: Option<&'a str>,
     native_url: &'a str,
     broker_url_ssl: &'a str,
 }
@@ -109,11 +113,14 @@ fn lookup(call: &Call) -> Answer {
         let owner = cluster
             .owner(&name)
             .ok_or_else(|| Refusal::unavailable(format!("No broker serves {name} at the moment")))?;
-        let Broker { service_url, admin_url, .. } = asked(cluster.brokers(), owner)?;
+        let Broker { service_url, admin_url, service_url_tls, admin_url_tls, .. } =
+            asked(cluster.brokers(), owner)?;
         Reply::json(&Lookup {
             broker_id: host_and_port(admin_url),
             broker_url: service_url,
+            broker_url_tls: service_url_tls.as_deref(),
             http_url: admin_url,
+            http_url_tls: admin_url_tls.as_deref(),
             native_url: service_url,
             broker_url_ssl: "",
         })

@@ -7,19 +7,23 @@
 //! | `request` | the way in: reading, journal, answer |
 //! | `params` | how Pulsar reads parameters and bodies |
 //! | `reply` | how it answers and refuses |
+//! | `auth` | who may call it |
 //! | `scalable` | scalable topics and their subscriptions |
 //! | `persistent` | classic and partitioned topics |
 //! | `namespaces` | tenants, namespaces and their policies |
+//! | `permissions` | what principals may do in a namespace |
 //! | `brokers` | clusters, brokers, lookups |
 //! | `layout` | a layout as JSON |
 //! | `policy` | auto-scale policies |
 //! | `stats` | statistics as JSON |
 //! | `time` | times as text |
 
+mod auth;
 mod brokers;
 mod layout;
 mod namespaces;
 mod params;
+mod permissions;
 mod persistent;
 mod policy;
 mod reply;
@@ -68,8 +72,10 @@ type Route = (MethodFilter, &'static str, Handler);
 
 /// The admin REST of one broker.
 pub fn router(cluster: SimCluster, broker: BrokerId) -> Router {
-    let routes = [scalable::ROUTES, persistent::ROUTES, namespaces::ROUTES, brokers::ROUTES];
-    routes
+    let routes =
+        [scalable::ROUTES, persistent::ROUTES, namespaces::ROUTES, permissions::ROUTES, brokers::ROUTES];
+    let site = Site { cluster, broker };
+    let router = routes
         .into_iter()
         .flatten()
         .fold(Router::new(), |router, (method, path, handler)| {
@@ -80,5 +86,6 @@ pub fn router(cluster: SimCluster, broker: BrokerId) -> Router {
             Refusal::new(StatusCode::METHOD_NOT_ALLOWED, format!("{} does not take {method}", uri.path()))
         })
         .fallback(async |uri: Uri| Refusal::not_found(format!("there is nothing at {}", uri.path())))
-        .with_state(Site { cluster, broker })
+        .with_state(site.clone());
+    auth::guard(router, site)
 }

@@ -1,6 +1,7 @@
 //! What drives and observes a cluster from outside, in process.
 
 pub mod http;
+mod security;
 
 use stc_proto::pulsar::{ScalableConsumerAssignment, ScalableTopicDag};
 

@@ -1,6 +1,6 @@
 //! How a cluster is set up.
 
-use super::{controller::groups::Pace, ids::Millis, profile::Profile};
+use super::{controller::groups::Pace, ids::Millis, profile::Profile, security::Security};
 
 /// How a cluster is set up. Everything that happens follows from this, from the calls and from their times.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct ClusterConfig {
     /// Whether every command that the brokers send carries fields that no release knows yet, as a later release's
     /// commands may (stability §4.1).
     pub unknown_fields: bool,
+    /// Who may connect, and do what; `None` lets everyone do everything.
+    pub security: Option<Security>,
     /// What the journal keeps.
     pub journal: JournalConfig,
     /// How many bytes may wait for a client that reads too slowly before its connection is closed.
@@ -52,6 +54,7 @@ impl ClusterConfig {
             pace: Pace { grace_ms: 60_000, drain_poll_ms: 2_000, drain_poll_max_ms: 15 * 60_000 },
             redirect_lookups: false,
             unknown_fields: false,
+            security: None,
             journal: JournalConfig::default(),
             outbound_limit: 64 * 1024 * 1024,
         }

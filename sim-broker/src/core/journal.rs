@@ -52,6 +52,8 @@ pub enum Event {
     TcpOpen {
         /// The client's address, or `memory`.
         peer: String,
+        /// Whether the client speaks TLS.
+        tls: bool,
     },
     /// A connection closed.
     TcpClose {
@@ -183,7 +185,8 @@ fn event_fields(event: &Event) -> Json {
     match event {
         Event::Frame(frame) => frame.command.fields(),
         Event::BadFrame { reason } => json!({ "reason": reason }),
-        Event::TcpOpen { peer } => json!({ "peer": peer }),
+        Event::TcpOpen { peer, tls: false } => json!({ "peer": peer }),
+        Event::TcpOpen { peer, tls: true } => json!({ "peer": peer, "tls": true }),
         Event::TcpClose { side, reason } => json!({ "side": side, "reason": reason }),
         Event::TcpRefused => json!({}),
         Event::Fault { id, effect, command, held } => {

@@ -12,6 +12,7 @@
 //! | [`controller`] | registrations of ordered consumers, and who reads what |
 //! | [`config`] | how a cluster is set up |
 //! | [`profile`] | which broker a cluster plays, as data |
+//! | [`security`] | who may do what, as configuration |
 //! | [`fault`] | what goes wrong on purpose, as data |
 //! | [`journal`] | the record of everything that happened |
 
@@ -23,10 +24,12 @@ pub mod fault;
 pub mod ids;
 pub mod journal;
 pub mod profile;
+pub mod security;
 pub mod topic;
 
-pub use cluster::{Cluster, Output};
+pub use cluster::{Addresses, Cluster, Output};
 pub use config::{ClusterConfig, JournalConfig, KEEP_ALIVE_MS};
 pub use effects::{Effect, Effects};
 pub use ids::{BrokerId, ConnId, ConsumerKey, Millis, ProducerKey};
 pub use profile::Profile;
+pub use security::{Action, Authorization, Security};

@@ -48,6 +48,14 @@ pub(super) struct Incoming {
     closed: oneshot::Receiver<()>,
 }
 
+impl Incoming {
+    /// Resolves when the cluster closed the connection.
+    pub(super) async fn closed(&mut self) {
+        // Nothing is ever sent: it resolves when the other end is dropped.
+        let _ = (&mut self.closed).await;
+    }
+}
+
 impl Link {
     pub(super) fn new() -> (Link, Incoming) {
         let (sender, receiver) = mpsc::unbounded_channel();

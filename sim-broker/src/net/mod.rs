@@ -5,10 +5,12 @@
 //! | [`clock`] | the cluster's clock: tokio's time, so that paused time works, plus an offset |
 //! | `link` | one connection over any byte stream |
 //! | [`tcp`] | listeners |
+//! | [`tls`] | certificates and handshakes |
 
 pub mod clock;
 mod link;
 pub mod tcp;
+pub mod tls;
 
 use std::{
     collections::HashMap,
@@ -23,12 +25,18 @@ use tokio::{
     task::JoinSet,
 };
 
-pub use self::tcp::TcpOptions;
-use self::{clock::Clock, link::Link};
+use self::{
+    clock::Clock,
+    link::{Incoming, Link},
+};
+pub use self::{
+    tcp::{TcpOptions, TlsOptions},
+    tls::{Tls, TlsError},
+};
 use crate::{
     admin,
     control::{self, Control},
-    core::{BrokerId, Cluster, ClusterConfig, ConnId, Millis, Output},
+    core::{BrokerId, Cluster, ClusterConfig, ConnId, Millis, Output, cluster::Addresses},
 };
 
 /// How many bytes an in-memory link buffers each way, as a socket does.
@@ -46,6 +54,8 @@ pub struct SimCluster {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
+    /// The certificate, if the brokers speak TLS.
+    tls: Option<Tls>,
     /// Wakes the timer when something became due earlier.
     earlier: Notify,
     /// The number of the next journal record.
@@ -68,18 +78,24 @@ impl SimCluster {
     /// A cluster in memory. Broker i is at `pulsar://broker-i:6650`; [`SimCluster::connect`] opens links to it. Must be
     /// called within a tokio runtime.
     pub fn in_memory(config: ClusterConfig) -> Self {
-        let addresses = (0..config.brokers.max(1))
-            .map(|i| (format!("pulsar://broker-{i}:6650"), format!("http://broker-{i}:8080")))
-            .collect();
-        SimCluster::start(config, addresses, Clock::starting_at(MEMORY_EPOCH_MS))
+        let addresses = memory_addresses(&config, false);
+        SimCluster::start(config, None, addresses, Clock::starting_at(MEMORY_EPOCH_MS))
     }
 
-    fn start(config: ClusterConfig, addresses: Vec<(String, String)>, clock: Clock) -> Self {
+    /// A cluster in memory that speaks TLS too: broker i is also at `pulsar+ssl://broker-i:6651`. A link to there
+    /// carries real TLS; the client's side of the handshake is the caller's.
+    pub fn in_memory_with_tls(config: ClusterConfig, tls: Tls) -> Self {
+        let addresses = memory_addresses(&config, true);
+        SimCluster::start(config, Some(tls), addresses, Clock::starting_at(MEMORY_EPOCH_MS))
+    }
+
+    fn start(config: ClusterConfig, tls: Option<Tls>, addresses: Vec<Addresses>, clock: Clock) -> Self {
         let up = vec![true; addresses.len()];
         let cluster = Cluster::new(config, addresses);
         let state = State { cluster, clock, links: HashMap::new(), planned: None };
         let shared = Shared {
             state: Mutex::new(state),
+            tls,
             earlier: Notify::new(),
             journal: watch::Sender::new(1),
             up: watch::Sender::new(up),
@@ -92,20 +108,26 @@ impl SimCluster {
         cluster
     }
 
-    /// Opens an in-memory link to the broker at this address (`pulsar://host:port`, or `host:port`). The link carries
-    /// the same bytes as TCP. An unknown address or a broker that is down refuses the connection.
+    /// Opens an in-memory link to the broker at this address (`pulsar://host:port`, `pulsar+ssl://host:port`, or
+    /// `host:port` of either). The link carries the same bytes as TCP, so the caller shakes hands on one for TLS. An
+    /// unknown address or a broker that is down refuses the connection.
     pub fn connect(&self, url: &str) -> io::Result<DuplexStream> {
         let refused = |why: &str| io::Error::new(io::ErrorKind::ConnectionRefused, format!("{url}: {why}"));
-        let host = |url: &str| url.strip_prefix("pulsar://").unwrap_or(url).trim_end_matches('/').to_owned();
-        let wanted = host(url);
-        let index =
-            self.read(|cluster| cluster.brokers().iter().position(|b| host(&b.service_url) == wanted));
-        let index = index.and_then(|i| u32::try_from(i).ok()).ok_or_else(|| refused("no such broker"))?;
-        let (client, broker) = tokio::io::duplex(LINK_BUFFER);
-        match self.accept(BrokerId(index), broker, "memory") {
-            Some(_) => Ok(client),
-            None => Err(refused("the broker is down")),
-        }
+        let wanted = url.trim_end_matches('/');
+        let is = |known: &str| known == wanted || known.split_once("://").is_some_and(|(_, h)| h == wanted);
+        let found = self.read(|cluster| {
+            (0..).zip(cluster.brokers()).find_map(|(i, b)| {
+                let tls = b.service_url_tls.as_deref().is_some_and(is);
+                (tls || is(&b.service_url)).then_some((BrokerId(i), tls))
+            })
+        });
+        let (broker, tls) = found.ok_or_else(|| refused("no such broker"))?;
+        let (client, server) = tokio::io::duplex(LINK_BUFFER);
+        let accepted = match tls {
+            true => self.accept_tls(broker, server, "memory"),
+            false => self.accept(broker, server, "memory"),
+        };
+        accepted.map(|_| client).ok_or_else(|| refused("the broker is down"))
     }
 
     /// Serves a client on a byte stream that leads to a broker; `None` when the broker is down.
@@ -113,19 +135,40 @@ impl SimCluster {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
+        let (conn, incoming) = self.open(broker, peer, false)?;
+        let cluster = self.clone();
+        self.spawn(async move { link::run(cluster, conn, stream, incoming).await });
+        Some(conn)
+    }
+
+    /// The same for a stream on which the client speaks TLS; `None` also when the cluster does not.
+    pub fn accept_tls<S>(&self, broker: BrokerId, stream: S, peer: &str) -> Option<ConnId>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let acceptor = self.tls()?.acceptor();
+        let (conn, incoming) = self.open(broker, peer, true)?;
+        let cluster = self.clone();
+        self.spawn(async move { tls::run(cluster, conn, stream, acceptor, incoming).await });
+        Some(conn)
+    }
+
+    fn open(&self, broker: BrokerId, peer: &str, tls: bool) -> Option<(ConnId, Incoming)> {
         let mut state = self.lock();
         let now = state.clock.now();
-        let conn = state.cluster.open(broker, peer, now);
-        let incoming = conn.map(|conn| {
+        let conn = state.cluster.open(broker, peer, tls, now);
+        let opened = conn.map(|conn| {
             let (link, incoming) = Link::new();
             state.links.insert(conn, link);
             (conn, incoming)
         });
         self.dispatch(state);
-        let (conn, incoming) = incoming?;
-        let cluster = self.clone();
-        self.spawn(async move { link::run(cluster, conn, stream, incoming).await });
-        Some(conn)
+        opened
+    }
+
+    /// The certificate of the cluster, if it speaks TLS.
+    pub fn tls(&self) -> Option<&Tls> {
+        self.shared.tls.as_ref()
     }
 
     /// The addresses of the brokers, by index, such as `pulsar://127.0.0.1:6650`.
@@ -136,6 +179,16 @@ impl SimCluster {
     /// The addresses of the brokers' admin REST, by index, such as `http://127.0.0.1:8080`.
     pub fn admin_urls(&self) -> Vec<String> {
         self.read(|cluster| cluster.brokers().iter().map(|b| b.admin_url.clone()).collect())
+    }
+
+    /// The addresses of the brokers for TLS, by index, such as `pulsar+ssl://127.0.0.1:6750`; empty without TLS.
+    pub fn broker_urls_tls(&self) -> Vec<String> {
+        self.read(|cluster| cluster.brokers().iter().filter_map(|b| b.service_url_tls.clone()).collect())
+    }
+
+    /// The addresses of the brokers' admin REST for TLS, by index; empty without TLS.
+    pub fn admin_urls_tls(&self) -> Vec<String> {
+        self.read(|cluster| cluster.brokers().iter().filter_map(|b| b.admin_url_tls.clone()).collect())
     }
 
     /// The address that clients begin with: the first broker's.
@@ -288,4 +341,16 @@ impl SimCluster {
             }
         }
     }
+}
+
+/// Where the brokers of a cluster in memory are.
+fn memory_addresses(config: &ClusterConfig, tls: bool) -> Vec<Addresses> {
+    (0..config.brokers.max(1))
+        .map(|i| Addresses {
+            service: format!("pulsar://broker-{i}:6650"),
+            service_tls: tls.then(|| format!("pulsar+ssl://broker-{i}:6651")),
+            admin: format!("http://broker-{i}:8080"),
+            admin_tls: tls.then(|| format!("https://broker-{i}:8443")),
+        })
+        .collect()
 }

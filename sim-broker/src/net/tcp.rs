@@ -1,4 +1,4 @@
-//! TCP: one listener for each broker, and one for its admin REST.
+//! TCP: listeners for each broker and its admin REST, plain and, if wanted, for TLS.
 
 use std::{
     io,
@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tracing::{debug, warn};
 
-use super::{SimCluster, clock::Clock};
-use crate::core::{BrokerId, ClusterConfig};
+use super::{SimCluster, Tls, clock::Clock, tls::TlsListener};
+use crate::core::{BrokerId, ClusterConfig, cluster::Addresses};
 
 /// How long a listener waits before it tries its port again, when a broker comes back and the port is taken.
 const RETRY: Duration = Duration::from_millis(100);
@@ -24,11 +24,31 @@ pub struct TcpOptions {
     pub port: u16,
     /// The first broker's admin port; broker i listens i higher. 0 picks free ports.
     pub admin_port: u16,
+    /// The ports for TLS, beside the plain ones, if there are any.
+    pub tls: Option<TlsOptions>,
+}
+
+/// Where a cluster listens for TLS.
+#[derive(Debug, Clone)]
+pub struct TlsOptions {
+    /// The certificate of every broker.
+    pub certificate: Tls,
+    /// The first broker's port; broker i listens i higher. 0 picks free ports.
+    pub port: u16,
+    /// The first broker's admin port; broker i listens i higher. 0 picks free ports.
+    pub admin_port: u16,
+}
+
+impl TlsOptions {
+    /// Free ports, with this certificate.
+    pub fn new(certificate: Tls) -> Self {
+        TlsOptions { certificate, port: 0, admin_port: 0 }
+    }
 }
 
 impl Default for TcpOptions {
     fn default() -> Self {
-        TcpOptions { bind: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, admin_port: 0 }
+        TcpOptions { bind: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, admin_port: 0, tls: None }
     }
 }
 
@@ -40,36 +60,55 @@ impl SimCluster {
         let mut admins = Vec::new();
         let mut addresses = Vec::new();
         for i in 0..config.brokers.max(1) {
-            let broker = bind(&options, options.port, i).await?;
-            let admin = bind(&options, options.admin_port, i).await?;
-            let service_url = format!("pulsar://{}", broker.local_addr()?);
-            let admin_url = format!("http://{}", admin.local_addr()?);
-            addresses.push((service_url, admin_url));
-            brokers.push((BrokerId(i), broker));
-            admins.push((BrokerId(i), admin));
+            let id = BrokerId(i);
+            let (service, address) = bind(options.bind, options.port, i, "pulsar").await?;
+            let (admin, admin_address) = bind(options.bind, options.admin_port, i, "http").await?;
+            brokers.push((id, service, false));
+            admins.push((id, admin, None));
+            let mut broker =
+                Addresses { service: address, service_tls: None, admin: admin_address, admin_tls: None };
+            if let Some(tls) = &options.tls {
+                let (service, address) = bind(options.bind, tls.port, i, "pulsar+ssl").await?;
+                let (admin, admin_address) = bind(options.bind, tls.admin_port, i, "https").await?;
+                brokers.push((id, service, true));
+                admins.push((id, admin, Some(tls.certificate.clone())));
+                broker.service_tls = Some(address);
+                broker.admin_tls = Some(admin_address);
+            }
+            addresses.push(broker);
         }
-        let cluster = SimCluster::start(config, addresses, Clock::system());
-        for (id, listener) in brokers {
+        let certificate = options.tls.map(|tls| tls.certificate);
+        let cluster = SimCluster::start(config, certificate, addresses, Clock::system());
+        for (id, listener, tls) in brokers {
             let handle = cluster.clone();
-            cluster.spawn(async move { handle.run_listener(id, listener).await });
+            cluster.spawn(async move { handle.run_listener(id, listener, tls).await });
         }
-        for (id, listener) in admins {
+        for (id, listener, certificate) in admins {
             let handle = cluster.clone();
-            let router = cluster.admin_router(id).merge(cluster.control_router());
-            cluster.spawn(async move {
-                let stopped = handle.clone();
-                let server = axum::serve(listener, router)
-                    .with_graceful_shutdown(async move { stopped.stopped().await });
-                if let Err(error) = server.await {
-                    warn!(%error, broker = id.0, "admin listener ended");
-                }
-            });
+            cluster.spawn(async move { handle.run_admin(id, listener, certificate).await });
         }
         Ok(cluster)
     }
 
+    /// Serves a broker's admin REST.
+    async fn run_admin(&self, id: BrokerId, listener: TcpListener, certificate: Option<Tls>) {
+        let router = self.admin_router(id).merge(self.control_router());
+        let handle = self.clone();
+        let stopped = async move { handle.stopped().await };
+        let served = match certificate {
+            Some(certificate) => {
+                let listener = TlsListener::new(listener, &certificate);
+                axum::serve(listener, router).with_graceful_shutdown(stopped).await
+            }
+            None => axum::serve(listener, router).with_graceful_shutdown(stopped).await,
+        };
+        if let Err(error) = served {
+            warn!(%error, broker = id.0, "admin listener ended");
+        }
+    }
+
     /// Accepts connections to a broker. While the broker is down its port is closed, so that connecting is refused.
-    async fn run_listener(&self, id: BrokerId, listener: TcpListener) {
+    async fn run_listener(&self, id: BrokerId, listener: TcpListener, tls: bool) {
         let Ok(address) = listener.local_addr() else { return };
         let mut open = Some(listener);
         let mut up = self.shared.up.subscribe();
@@ -93,7 +132,10 @@ impl SimCluster {
                     Ok((stream, peer)) => {
                         // Small frames are answered at once.
                         let _ = stream.set_nodelay(true);
-                        self.accept(id, stream, &peer.to_string());
+                        match tls {
+                            true => self.accept_tls(id, stream, &peer.to_string()),
+                            false => self.accept(id, stream, &peer.to_string()),
+                        };
                     }
                     Err(error) => {
                         // Such as too many open files: it passes.
@@ -108,14 +150,15 @@ impl SimCluster {
     }
 }
 
-async fn accept(listener: Option<&TcpListener>) -> io::Result<(tokio::net::TcpStream, SocketAddr)> {
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
     match listener {
         Some(listener) => listener.accept().await,
         None => std::future::pending().await,
     }
 }
 
-async fn bind(options: &TcpOptions, first: u16, index: u32) -> io::Result<TcpListener> {
+/// A listener at the `index`-th port from `first` on, and its URL.
+async fn bind(ip: IpAddr, first: u16, index: u32, scheme: &str) -> io::Result<(TcpListener, String)> {
     let offset = u16::try_from(index).ok();
     let port = match first {
         0 => Some(0),
@@ -124,8 +167,10 @@ async fn bind(options: &TcpOptions, first: u16, index: u32) -> io::Result<TcpLis
     let port = port.ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("port {first} + {index} is beyond 65535"))
     })?;
-    let address = SocketAddr::new(options.bind, port);
-    TcpListener::bind(address)
+    let address = SocketAddr::new(ip, port);
+    let listener = TcpListener::bind(address)
         .await
-        .map_err(|e| io::Error::new(e.kind(), format!("cannot listen at {address}: {e}")))
+        .map_err(|e| io::Error::new(e.kind(), format!("cannot listen at {address}: {e}")))?;
+    let url = format!("{scheme}://{}", listener.local_addr()?);
+    Ok((listener, url))
 }

@@ -19,4 +19,5 @@ mod lookup;
 mod model;
 mod ordered;
 mod recorded;
+mod security;
 mod watch;

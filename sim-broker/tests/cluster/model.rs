@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use sim_broker::core::{BrokerId, Cluster, ClusterConfig, ConnId, Output, Profile};
+use sim_broker::core::{Addresses, BrokerId, Cluster, ClusterConfig, ConnId, Output, Profile};
 use stc_proto::{
     Command, Entry, Frame, KeyHash,
     pulsar::{command_ack::AckType, command_subscribe::*, *},
@@ -116,13 +116,22 @@ struct World {
     next: u64,
 }
 
+fn addresses(broker: u32) -> Addresses {
+    Addresses {
+        service: format!("pulsar://b{broker}:6650"),
+        service_tls: None,
+        admin: format!("http://b{broker}:80"),
+        admin_tls: None,
+    }
+}
+
 impl World {
     fn new(seed: u64) -> Self {
         let mut config = ClusterConfig::new(Profile::built_in("spec-1.0").unwrap());
         config.brokers = BROKERS;
         config.seed = seed;
         config.failover_ms = 5_000;
-        let urls = (0..BROKERS).map(|i| (format!("pulsar://b{i}:6650"), format!("http://b{i}:80"))).collect();
+        let urls = (0..BROKERS).map(addresses).collect();
         let mut cluster = Cluster::new(config, urls);
         cluster.create_scalable_topic(&topic(TOPIC), 1, Default::default(), 1_000).unwrap();
         World {
@@ -137,7 +146,7 @@ impl World {
     }
 
     fn connect(&mut self, broker: u32) -> Option<ConnId> {
-        let conn = self.cluster.open(BrokerId(broker), "model", self.now)?;
+        let conn = self.cluster.open(BrokerId(broker), "model", false, self.now)?;
         self.send(conn, CommandConnect { client_version: "model".into(), ..Default::default() });
         Some(conn)
     }

@@ -43,7 +43,12 @@ impl Site {
     }
 
     pub(crate) fn with_brokers(profile: &str, brokers: u32) -> Self {
-        let config = ClusterConfig { brokers, ..ClusterConfig::new(Profile::built_in(profile).unwrap()) };
+        Site::with(profile, |config| config.brokers = brokers)
+    }
+
+    pub(crate) fn with(profile: &str, change: impl FnOnce(&mut ClusterConfig)) -> Self {
+        let mut config = ClusterConfig::new(Profile::built_in(profile).unwrap());
+        change(&mut config);
         let cluster = SimCluster::in_memory(config);
         let router = cluster.admin_router(BrokerId(0)).merge(cluster.control_router());
         Site { cluster, router }

@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 use super::launch::{self, Options};
 use super::state::{self, Running};
 use crate::exit;
+use stc_runner::output::say;
 
 /// The `real-broker` command line.
 #[derive(Debug, Args)]
@@ -173,11 +174,11 @@ fn stay(running: &Running, mut child: Child, signal: &mpsc::Receiver<i32>) -> an
 fn stop(place: &Place) -> anyhow::Result<ExitCode> {
     let stopped = state::stop(&place.workdir())?;
     if place.json {
-        println!("{}", serde_json::json!({ "stopped": stopped }));
+        say(format_args!("{}", serde_json::json!({ "stopped": stopped })));
     } else if stopped {
-        println!("The broker is stopped.");
+        say(format_args!("The broker is stopped."));
     } else {
-        println!("No broker runs in {}.", place.workdir().display());
+        say(format_args!("No broker runs in {}.", place.workdir().display()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -185,9 +186,9 @@ fn stop(place: &Place) -> anyhow::Result<ExitCode> {
 fn status(place: &Place) -> anyhow::Result<ExitCode> {
     let Some(running) = Running::find(&place.workdir())? else {
         if place.json {
-            println!("{}", serde_json::json!({ "running": false }));
+            say(format_args!("{}", serde_json::json!({ "running": false })));
         } else {
-            println!("No broker runs in {}.", place.workdir().display());
+            say(format_args!("No broker runs in {}.", place.workdir().display()));
         }
         return Ok(ExitCode::from(exit::FAILED));
     };
@@ -197,14 +198,17 @@ fn status(place: &Place) -> anyhow::Result<ExitCode> {
 
 fn print(running: &Running, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string(running)?);
+        say(format_args!("{}", serde_json::to_string(running)?));
         return Ok(());
     }
-    println!("Pulsar 5.0.1 standalone, ready {:.1} s after its start", running.ready_ms as f64 / 1000.0);
-    println!("  service URL  {}", running.service_url);
-    println!("  admin URL    {}", running.admin_url);
-    println!("  process      {}", running.pid);
-    println!("  log          {}", running.log.display());
-    println!("  to stop it   cargo xtask real-broker stop --workdir {}", running.workdir.display());
+    say(format_args!(
+        "Pulsar 5.0.1 standalone, ready {:.1} s after its start",
+        running.ready_ms as f64 / 1000.0
+    ));
+    say(format_args!("  service URL  {}", running.service_url));
+    say(format_args!("  admin URL    {}", running.admin_url));
+    say(format_args!("  process      {}", running.pid));
+    say(format_args!("  log          {}", running.log.display()));
+    say(format_args!("  to stop it   cargo xtask real-broker stop --workdir {}", running.workdir.display()));
     Ok(())
 }

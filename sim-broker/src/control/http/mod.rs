@@ -7,11 +7,13 @@
 //! | `table` | what an operation is; the router and the OpenAPI document of a table of them |
 //! | `routes` | the table and its handlers |
 //! | `journal` | the handlers that read the journal |
+//! | `tokens` | the operations on tokens |
 //! | `types` | what calls take and answer |
 
 mod journal;
 mod routes;
 mod table;
+mod tokens;
 mod types;
 
 use axum::Router;
@@ -20,10 +22,14 @@ use super::Control;
 
 /// The routes of the control API.
 pub fn router(control: Control) -> Router {
-    table::router(routes::operations()).with_state(control)
+    table::router(operations()).with_state(control)
 }
 
 /// The OpenAPI 3.1 document of the control API.
 pub fn openapi() -> serde_json::Value {
-    table::openapi(&routes::operations())
+    table::openapi(&operations())
+}
+
+fn operations() -> Vec<table::Operation> {
+    routes::operations().into_iter().chain(tokens::operations()).collect()
 }

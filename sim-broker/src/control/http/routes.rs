@@ -218,6 +218,8 @@ async fn brokers(control: Control, _: Call<(), ()>) -> Outcome<Given<Vec<BrokerS
         up: broker.up,
         service_url: broker.service_url,
         admin_url: broker.admin_url,
+        service_url_tls: broker.service_url_tls,
+        admin_url_tls: broker.admin_url_tls,
     });
     Ok(Given(brokers.collect()))
 }

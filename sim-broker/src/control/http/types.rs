@@ -58,6 +58,12 @@ pub(super) struct BrokerStatus {
     pub(super) service_url: String,
     /// The address of its admin REST.
     pub(super) admin_url: String,
+    /// The address that lookups hand out for TLS, if it listens for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) service_url_tls: Option<String>,
+    /// The address of its admin REST for TLS, if it listens for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) admin_url_tls: Option<String>,
 }
 
 /// A segment that another broker shall own.

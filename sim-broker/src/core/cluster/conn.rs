@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stc_proto::{Frame, TopicName, pulsar::*};
 
-use super::{Cluster, catalogue::ListWatch, controllers::Registration, flow::Due};
+use super::{Cluster, access::Identity, catalogue::ListWatch, controllers::Registration, flow::Due};
 use crate::core::{
     config::KEEP_ALIVE_MS,
     ids::{BrokerId, ConnId, Millis},
@@ -16,6 +16,8 @@ pub(super) struct Conn {
     pub(super) broker: BrokerId,
     /// Whether the handshake is done.
     pub(super) connected: bool,
+    /// Who the client is, in a cluster with authentication.
+    pub(super) identity: Option<Identity>,
     /// Whether anything arrived since the last PING.
     heard: bool,
     /// The topic of each producer, by the client's id.
@@ -43,6 +45,7 @@ impl Conn {
         Conn {
             broker,
             connected: false,
+            identity: None,
             heard: true,
             producers: BTreeMap::new(),
             closed_producers: BTreeMap::new(),
@@ -59,7 +62,8 @@ impl Conn {
 
 impl Cluster {
     /// CONNECT.
-    pub(super) fn connect(&mut self, conn: ConnId, _command: &CommandConnect) {
+    pub(super) fn connect(&mut self, conn: ConnId, command: &CommandConnect) {
+        let Ok(identity) = self.authenticate(command) else { return self.fail_authentication(conn) };
         let profile = &self.config.profile;
         let answer = CommandConnected {
             server_version: profile.server_version.clone(),
@@ -69,6 +73,7 @@ impl Cluster {
         };
         if let Some(c) = self.conns.get_mut(&conn) {
             c.connected = true;
+            c.identity = identity;
         }
         self.effects.send(conn, answer);
     }

@@ -8,7 +8,7 @@ use stc_proto::{
 };
 use thiserror::Error;
 
-use super::{Cluster, Registered};
+use super::{Broker, Cluster, Registered};
 use crate::core::{
     effects::Effects,
     fault::{Fault, FaultError, FaultStatus, Held},
@@ -310,7 +310,7 @@ impl Cluster {
         for conn in conns {
             self.lose(conn, "broker", "the cluster was reset", now);
         }
-        let addresses = self.brokers.iter().map(|b| (b.service_url.clone(), b.admin_url.clone())).collect();
+        let addresses = self.brokers.iter().map(Broker::addresses).collect();
         let fresh = Cluster::new(self.config.clone(), addresses);
         let (next_conn, output) = (self.next_conn, std::mem::take(&mut self.output));
         // Connection numbers go on, as tasks of old connections may still report.

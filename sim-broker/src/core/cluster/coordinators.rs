@@ -61,8 +61,12 @@ impl Cluster {
             .iter()
             .zip(0u64..)
             .filter_map(|(leader, tc_id)| {
-                let broker_service_url = Some(self.broker(*leader.as_ref()?)?.service_url.clone());
-                Some(TcAssignment { tc_id, broker_service_url, broker_service_url_tls: None })
+                let leader = self.broker(*leader.as_ref()?)?;
+                Some(TcAssignment {
+                    tc_id,
+                    broker_service_url: Some(leader.service_url.clone()),
+                    broker_service_url_tls: leader.service_url_tls.clone(),
+                })
             })
             .collect();
         let parallelism = self.coordinators.len().try_into().unwrap_or(u32::MAX);

@@ -24,6 +24,8 @@ pub(super) enum Due {
     Outbound(ConnId, Frame),
     /// Time to ping a connection.
     KeepAlive(ConnId),
+    /// The answer to a connection's n-th challenge has to be there.
+    Challenge(ConnId, u64),
     /// A stored topic has something to deliver.
     Tick(TopicName),
     /// What a broker owned when it died the given time goes to others.
@@ -93,6 +95,7 @@ impl Cluster {
                 Due::Inbound(conn, frame) => self.serve(conn, frame, now),
                 Due::Outbound(conn, frame) => self.emit(conn, frame, now),
                 Due::KeepAlive(conn) => self.keep_alive(conn, now),
+                Due::Challenge(conn, n) => self.challenge_due(conn, n),
                 Due::Tick(name) => {
                     if let Some(stored) = self.stored.get_mut(&name) {
                         stored.tick_at = None;

@@ -27,9 +27,8 @@ impl Cluster {
         if !self.namespaces.contains_key(topic.namespace()) {
             return self.refuse(conn, &command.into(), ServerError::TopicNotFound, "Namespace not found");
         }
-        let owner =
-            self.owner(&topic).and_then(|owner| Some((owner, self.broker(owner)?.service_url.clone())));
-        let Some((owner, url)) = owner else {
+        let owner = self.owner(&topic).and_then(|owner| Some((owner, self.broker(owner)?.addresses())));
+        let Some((owner, addresses)) = owner else {
             let message = format!("No broker serves {topic} at the moment");
             return self.refuse(conn, &command.into(), ServerError::ServiceNotReady, &message);
         };
@@ -38,7 +37,8 @@ impl Cluster {
         self.effects.send(
             conn,
             CommandLookupTopicResponse {
-                broker_service_url: Some(url),
+                broker_service_url: Some(addresses.service),
+                broker_service_url_tls: addresses.service_tls,
                 response: Some(answer as i32),
                 request_id: command.request_id,
                 authoritative: Some(true),

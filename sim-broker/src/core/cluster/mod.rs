@@ -7,6 +7,7 @@
 //! | Module | Owns |
 //! |---|---|
 //! | `flow` | the way of a frame: faults, journal, output; delayed work |
+//! | `access` | who may connect, and do what |
 //! | `conn` | one connection's state; handshake and keep-alive |
 //! | `about` | what a frame is about, and which error answers it |
 //! | `serve` | which handler serves which command |
@@ -23,6 +24,7 @@
 //! | [`control`] | what the control API offers |
 
 mod about;
+pub mod access;
 pub mod admin;
 mod attach;
 mod catalogue;
@@ -59,14 +61,55 @@ use super::{
 pub struct Broker {
     /// The address that lookups and layouts hand out, such as `pulsar://127.0.0.1:6650`.
     pub service_url: String,
+    /// The same for TLS, such as `pulsar+ssl://127.0.0.1:6651`, if it listens for that.
+    pub service_url_tls: Option<String>,
     /// The address of its admin REST, such as `http://127.0.0.1:8080`.
     pub admin_url: String,
+    /// The same for TLS, such as `https://127.0.0.1:8443`, if it listens for that.
+    pub admin_url_tls: Option<String>,
     /// Whether it runs.
     pub up: bool,
     /// Counts its deaths, so that a late fail-over does not hit a broker that came back.
     pub(crate) deaths: u64,
     /// Whether it is down for so long that others own what it had, as soon as there are others.
     pub(crate) given_up: bool,
+}
+
+/// Where a broker is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    /// Its service URL.
+    pub service: String,
+    /// Its service URL for TLS.
+    pub service_tls: Option<String>,
+    /// The URL of its admin REST.
+    pub admin: String,
+    /// The URL of its admin REST for TLS.
+    pub admin_tls: Option<String>,
+}
+
+impl Broker {
+    fn new(addresses: Addresses) -> Self {
+        Broker {
+            service_url: addresses.service,
+            service_url_tls: addresses.service_tls,
+            admin_url: addresses.admin,
+            admin_url_tls: addresses.admin_tls,
+            up: true,
+            deaths: 0,
+            given_up: false,
+        }
+    }
+
+    /// Where it is reached.
+    pub fn addresses(&self) -> Addresses {
+        Addresses {
+            service: self.service_url.clone(),
+            service_tls: self.service_url_tls.clone(),
+            admin: self.admin_url.clone(),
+            admin_tls: self.admin_url_tls.clone(),
+        }
+    }
 }
 
 /// Something for a connection to do.
@@ -94,6 +137,8 @@ pub struct Cluster {
     config: ClusterConfig,
     brokers: Vec<Broker>,
     conns: BTreeMap<ConnId, Conn>,
+    /// The principal that each valid token stands for.
+    tokens: BTreeMap<String, String>,
     next_conn: u64,
     stored: BTreeMap<TopicName, Stored>,
     next_ledger: u64,
@@ -114,20 +159,11 @@ pub struct Cluster {
 
 impl Cluster {
     /// An empty cluster: the tenant `public` with the namespace `default`, no topics. Broker i listens at the i-th of
-    /// `addresses`, which are its service and admin URLs.
-    pub fn new(config: ClusterConfig, addresses: Vec<(String, String)>) -> Self {
-        let brokers: Vec<Broker> = addresses
-            .into_iter()
-            .map(|(service_url, admin_url)| Broker {
-                service_url,
-                admin_url,
-                up: true,
-                deaths: 0,
-                given_up: false,
-            })
-            .collect();
+    /// `addresses`.
+    pub fn new(config: ClusterConfig, addresses: Vec<Addresses>) -> Self {
         let mut cluster = Cluster {
-            brokers,
+            brokers: addresses.into_iter().map(Broker::new).collect(),
+            tokens: config.security.iter().flat_map(|s| s.tokens.clone()).collect(),
             conns: BTreeMap::new(),
             next_conn: 0,
             stored: BTreeMap::new(),
@@ -171,8 +207,8 @@ impl Cluster {
         &self.journal
     }
 
-    /// Opens a connection to a broker; `None` when the broker is down.
-    pub fn open(&mut self, broker: BrokerId, peer: &str, now: Millis) -> Option<ConnId> {
+    /// Opens a connection to a broker, over TLS or not; `None` when the broker is down.
+    pub fn open(&mut self, broker: BrokerId, peer: &str, tls: bool, now: Millis) -> Option<ConnId> {
         if !self.is_up(broker) {
             self.journal.append(now, Some(broker), None, Direction::Internal, Event::TcpRefused);
             return None;
@@ -180,7 +216,7 @@ impl Cluster {
         self.next_conn += 1;
         let id = ConnId(self.next_conn);
         self.conns.insert(id, Conn::new(broker));
-        self.log(id, Direction::ToBroker, Event::TcpOpen { peer: peer.to_owned() }, now);
+        self.log(id, Direction::ToBroker, Event::TcpOpen { peer: peer.to_owned(), tls }, now);
         self.start_keep_alive(id, now);
         Some(id)
     }

@@ -1,6 +1,7 @@
 //! Tenants, namespaces and their policies.
 
 use super::Cluster;
+use crate::core::security::Permissions;
 
 /// A namespace and its policies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -9,6 +10,8 @@ pub struct Namespace {
     pub auto_topic_creation: Option<AutoTopicCreation>,
     /// Whether messages that repeat a producer's sequence ids are dropped, if the namespace has a rule of its own.
     pub deduplication: Option<bool>,
+    /// What each principal may do; counts only in a cluster with authorization.
+    pub permissions: Permissions,
 }
 
 /// Which topics come into being when a client names them.
@@ -52,7 +55,10 @@ impl Namespace {
 impl Cluster {
     pub(super) fn create_namespace_entry(&mut self, tenant: &str, namespace: &str) {
         self.tenants.insert(tenant.to_owned());
-        self.namespaces.entry(format!("{tenant}/{namespace}")).or_default();
+        let name = format!("{tenant}/{namespace}");
+        let granted = self.config.security.iter().flat_map(|s| &s.authorization);
+        let permissions = granted.flat_map(|a| a.grants.get(&name)).next().cloned().unwrap_or_default();
+        self.namespaces.entry(name).or_insert_with(|| Namespace { permissions, ..Namespace::default() });
     }
 
     /// Whether a client may create topics in a namespace (`tenant/namespace`) by naming them.

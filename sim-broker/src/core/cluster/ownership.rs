@@ -3,7 +3,10 @@
 use stc_proto::{KeyHash, SegmentName, TopicName, name::Domain};
 
 use super::{Broker, Cluster, flow::Due};
-use crate::core::ids::{BrokerId, ConnId, Millis};
+use crate::core::{
+    ids::{BrokerId, ConnId, Millis},
+    topic::Assigned,
+};
 
 impl Cluster {
     /// A broker by its index.
@@ -203,10 +206,11 @@ impl Cluster {
 
     /// Gives a stored topic to another broker: its producers and consumers are told where it is now.
     pub(super) fn move_stored(&mut self, name: &TopicName, to: BrokerId) -> bool {
-        let Some(url) = self.broker(to).filter(|b| b.up).map(|b| b.service_url.clone()) else { return false };
+        let Some(broker) = self.broker(to).filter(|b| b.up) else { return false };
+        let assigned = Assigned { url: broker.service_url.clone(), url_tls: broker.service_url_tls.clone() };
         let Some(stored) = self.stored.get_mut(name) else { return false };
         stored.owner = to;
-        self.on_topic(name, |topic, effects| topic.close_all(Some(&url), effects));
+        self.on_topic(name, |topic, effects| topic.close_all(Some(&assigned), effects));
         true
     }
 }

@@ -21,10 +21,13 @@ impl Cluster {
             (C::Connect(_), true) => return self.effects.close(conn, "a second CONNECT"),
             (_, true) => {}
         }
+        if let Some(refusal) = self.forbidden(conn, &command) {
+            return self.refuse(conn, &command, ServerError::AuthorizationError, &refusal);
+        }
         match command {
             C::Ping(_) => self.effects.send(conn, CommandPong {}),
-            // An answer to a challenge that nobody sent: there is no authentication to renew.
-            C::Pong(_) | C::AuthResponse(_) => {}
+            C::Pong(_) => {}
+            C::AuthResponse(c) => self.auth_response(conn, c),
             C::Lookup(c) => self.lookup(conn, c, now),
             C::PartitionedMetadata(c) => self.partitioned_metadata(conn, c, now),
             C::Producer(c) => self.producer(conn, c, now),

@@ -2,7 +2,7 @@
 
 use stc_proto::{Layout, SegmentName, TopicName, name::Domain, pulsar::*};
 
-use super::Cluster;
+use super::{Addresses, Broker, Cluster};
 use crate::core::ids::{ConnId, Millis};
 
 /// A push that waits until pushes of its topic are released.
@@ -125,19 +125,21 @@ impl Cluster {
     /// The layout of a scalable topic on the wire, with the addresses of now.
     pub(super) fn scalable_dag(&self, topic: &TopicName) -> Option<ScalableTopicDag> {
         let scalable = self.scalable.get(topic)?;
-        let url = |id| self.broker(id).filter(|b| b.up).map(|b| b.service_url.clone());
+        let broker = |id| self.broker(id).filter(|b| b.up).map(Broker::addresses);
         let segment_brokers = scalable
             .layout
             .active()
             .filter_map(|segment| {
                 let owner = self.stored.get(&scalable.stored_name(segment))?.owner;
-                let broker_url = url(owner)?;
-                Some(SegmentBrokerAddress { segment_id: segment.id, broker_url, broker_url_tls: None })
+                let Addresses { service: broker_url, service_tls: broker_url_tls, .. } = broker(owner)?;
+                Some(SegmentBrokerAddress { segment_id: segment.id, broker_url, broker_url_tls })
             })
             .collect();
+        let controller = scalable.controller.and_then(broker);
         Some(ScalableTopicDag {
             segment_brokers,
-            controller_broker_url: scalable.controller.and_then(url),
+            controller_broker_url_tls: controller.as_ref().and_then(|c| c.service_tls.clone()),
+            controller_broker_url: controller.map(|c| c.service),
             ..scalable.layout.to_dag()
         })
     }

@@ -75,7 +75,10 @@ fn ancestors(layout: &Layout, id: u64) -> BTreeSet<u64> {
 pub fn assign(segments: &[Assignable], consumers: &[&str], kind: GroupKind) -> BTreeMap<String, Vec<Share>> {
     let mut segments: Vec<&Assignable> = segments.iter().collect();
     segments.sort_by_key(|s| (s.range, s.id));
-    let names: BTreeSet<&str> = consumers.iter().copied().collect();
+    let mut names: Vec<&str> = consumers.to_vec();
+    // Java's order of names: by UTF-16 code units, not by bytes.
+    names.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
+    names.dedup();
     let mut shares: BTreeMap<String, Vec<Share>> =
         names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
     let mut give = |name: &str, share: Share| shares.entry(name.to_owned()).or_default().push(share);

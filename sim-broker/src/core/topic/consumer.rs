@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use stc_proto::pulsar::{
-    CommandCloseConsumer, CommandSubscribe, KeySharedMeta, KeyValue, command_subscribe::SubType, schema::Type,
+    CommandSubscribe, KeySharedMeta, KeyValue, command_subscribe::SubType, schema::Type,
 };
 
-use super::{UNSOLICITED, stats::ConsumerStats};
+use super::{
+    closing::{self, Assigned},
+    stats::ConsumerStats,
+};
 use crate::core::{effects::Effects, ids::ConsumerKey};
 
 #[derive(Debug)]
@@ -74,14 +77,8 @@ impl Consumer {
     }
 
     /// Tells the client that the broker closes this consumer, and which broker has the topic now, if any.
-    pub(super) fn send_close(&self, assigned: Option<&str>, effects: &mut Effects) {
-        let command = CommandCloseConsumer {
-            consumer_id: self.key.id,
-            request_id: UNSOLICITED,
-            assigned_broker_service_url: assigned.map(str::to_owned),
-            assigned_broker_service_url_tls: None,
-        };
-        effects.send(self.key.conn, command);
+    pub(super) fn send_close(&self, assigned: Option<&Assigned>, effects: &mut Effects) {
+        effects.send(self.key.conn, closing::close_consumer(self.key.id, assigned));
     }
 
     pub(super) fn stats(&self) -> ConsumerStats {

@@ -12,9 +12,11 @@
 //! | `consumers`, `subscription`, `consumer` | the commands of consumers; a cursor and its consumers; one consumer |
 //! | `cursor`, `ack_set` | what is acknowledged: entries, and messages within a batch |
 //! | `dispatch`, `delayed` | which consumer gets which entry, and when |
+//! | `closing` | what the broker closes by itself |
 //! | `schema` | versions and compatibility |
 
 mod ack_set;
+mod closing;
 mod config;
 mod consumer;
 mod consumers;
@@ -43,6 +45,7 @@ use stc_proto::{
 };
 
 pub use self::{
+    closing::Assigned,
     config::{CopyRule, SchemaCompatibility, Start, TopicConfig},
     error::TopicError,
     ledger::{Position, StoredEntry},
@@ -181,7 +184,7 @@ impl Topic {
     /// Closes every producer and consumer (unsolicited), naming the broker that has the topic now, if any; also the
     /// first half of a delete. Messages, durable subscriptions, schemas and sequence ids stay. SENDs that are on
     /// their way are ignored.
-    pub fn close_all(&mut self, assigned: Option<&str>, effects: &mut Effects) {
+    pub fn close_all(&mut self, assigned: Option<&Assigned>, effects: &mut Effects) {
         self.producers.close_all(assigned, &TopicError::unavailable(), effects);
         for subscription in self.subscriptions.values_mut() {
             for consumer in subscription.take_consumers() {

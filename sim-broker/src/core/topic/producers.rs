@@ -8,7 +8,14 @@ use stc_proto::pulsar::{
     ProducerAccessMode, ServerError,
 };
 
-use super::{Topic, UNSOLICITED, config::Start, error::TopicError, schema, stats::ProducerStats};
+use super::{
+    Topic,
+    closing::{self, Assigned},
+    config::Start,
+    error::TopicError,
+    schema,
+    stats::ProducerStats,
+};
 use crate::core::{
     effects::Effects,
     ids::{ConnId, ProducerKey, ProducerNames},
@@ -153,22 +160,31 @@ impl Producers {
         }
     }
 
+    /// Takes out a producer that the broker closes; `false` when there is none.
+    pub(super) fn close(&mut self, key: ProducerKey) -> bool {
+        let known = self.contains(key);
+        if known {
+            self.remove(key);
+            self.closed.insert(key);
+        }
+        known
+    }
+
     fn keys_of(&self, conn: ConnId) -> Vec<ProducerKey> {
         let all = self.connected.keys().chain(self.waiting.iter().map(|w| &w.key)).chain(&self.closed);
         all.filter(|key| key.conn == conn).copied().collect()
     }
 
     /// Closes all producers for good (`refusal` is for those that wait).
-    pub(super) fn close_all(&mut self, assigned: Option<&str>, refusal: &TopicError, effects: &mut Effects) {
+    pub(super) fn close_all(
+        &mut self,
+        assigned: Option<&Assigned>,
+        refusal: &TopicError,
+        effects: &mut Effects,
+    ) {
         self.refuse_waiting(refusal, effects);
         for key in std::mem::take(&mut self.connected).into_keys() {
-            let command = CommandCloseProducer {
-                producer_id: key.id,
-                request_id: UNSOLICITED,
-                assigned_broker_service_url: assigned.map(str::to_owned),
-                assigned_broker_service_url_tls: None,
-            };
-            effects.send(key.conn, command);
+            effects.send(key.conn, closing::close_producer(key.id, assigned));
             self.closed.insert(key);
         }
         self.names.clear();
@@ -270,7 +286,7 @@ impl Topic {
         self.promote_waiting(effects);
     }
 
-    fn promote_waiting(&mut self, effects: &mut Effects) {
+    pub(super) fn promote_waiting(&mut self, effects: &mut Effects) {
         if !self.producers.connected.is_empty() {
             return;
         }

@@ -21,7 +21,7 @@ use crate::core::{
 #[derive(Debug, Default)]
 pub(super) struct EntryBuckets {
     buckets: BucketSplits,
-    /// Name, id and identity of each consumer, sorted.
+    /// Name, id and identity of each consumer, in that order.
     members: Vec<(String, u64, ConsumerKey)>,
 }
 
@@ -40,7 +40,10 @@ impl EntryBuckets {
             )));
         }
         self.members.push((new.name.clone(), new.key.id, new.key));
-        self.members.sort();
+        // Java's order of names: by UTF-16 code units, not by bytes.
+        self.members.sort_by(|a, b| {
+            a.0.encode_utf16().cmp(b.0.encode_utf16()).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2))
+        });
         Ok(())
     }
 
@@ -87,6 +90,10 @@ fn boundaries(meta: Option<&KeySharedMeta>) -> Result<BucketSplits, TopicError> 
     }
     if ranges.last().map(|last| last.end()) != Some(u16::MAX) {
         return refused("end at 65535");
+    }
+    // Bucket 0 stands for the hash 1, which cannot be another bucket's.
+    if ranges.first().map(|first| first.end()) == Some(0) {
+        return refused("give the first bucket the hashes 0 and 1");
     }
     let next = |(a, b): (&HashRange, &HashRange)| u32::from(a.end()) + 1 == u32::from(b.start());
     if !ranges.iter().zip(ranges.iter().skip(1)).all(next) {
@@ -202,6 +209,71 @@ mod tests {
         let error = buckets.join(&consumer("b", 1, 2, &[(0, 0x7fff), (0x8000, 0xffff)])).unwrap_err();
         assert_eq!(error.code, stc_proto::pulsar::ServerError::ConsumerAssignError);
         assert_eq!(owners(&buckets), [1, 1, 1, 1]);
+    }
+
+    /// The cases of a file of golden vectors, which another implementation makes.
+    fn vectors(text: &str) -> Vec<serde_json::Value> {
+        let file: serde_json::Value = serde_json::from_str(text).unwrap();
+        file["cases"].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn owners_agree_with_the_vectors() {
+        for case in vectors(include_str!("../../../../../vectors/v1/bucket-owners.json")) {
+            let splits = BucketSplits::equal(case["buckets"].as_u64().unwrap() as u32);
+            let ranges: Vec<(i32, i32)> =
+                splits.ranges().iter().map(|range| (range.start().into(), range.end().into())).collect();
+            let identity = |c: &serde_json::Value| {
+                (c["name"].as_str().unwrap().to_owned(), c["consumer_id"].as_u64().unwrap())
+            };
+            let mut buckets = EntryBuckets::default();
+            let mut connected = Vec::new();
+            // A connection for each: two consumers may have the same id.
+            let join = |buckets: &mut EntryBuckets, connected: &mut Vec<_>, (name, id): (String, u64)| {
+                let consumer = consumer(&name, connected.len() as u64, id, &ranges);
+                buckets.join(&consumer).unwrap();
+                connected.push((consumer.key, (name, id)));
+            };
+            for member in case["consumers"].as_array().unwrap() {
+                join(&mut buckets, &mut connected, identity(member));
+            }
+            let check = |buckets: &EntryBuckets,
+                         connected: &[(ConsumerKey, (String, u64))],
+                         slices: &serde_json::Value| {
+                for slice in slices.as_array().unwrap() {
+                    for bucket in slice["from"].as_u64().unwrap()..slice["to"].as_u64().unwrap() {
+                        let owner = buckets.owner(buckets.start(bucket as usize)).unwrap();
+                        let owner = connected.iter().find(|(key, _)| *key == owner).unwrap();
+                        assert_eq!(owner.1, identity(&slice["consumer"]), "bucket {bucket} of {case}");
+                    }
+                }
+            };
+            check(&buckets, &connected, &case["before"]);
+            match case["change"].get("join") {
+                Some(member) => join(&mut buckets, &mut connected, identity(member)),
+                None => {
+                    let leaver = identity(&case["change"]["leave"]);
+                    buckets.leave(connected.iter().find(|(_, who)| *who == leaver).unwrap().0);
+                }
+            }
+            check(&buckets, &connected, &case["after"]);
+        }
+    }
+
+    #[test]
+    fn boundary_lists_agree_with_the_vectors() {
+        for case in vectors(include_str!("../../../../../vectors/v1/bucket-boundaries.json")) {
+            if case["kind"] != "declared" {
+                continue;
+            }
+            let ranges: Vec<(i32, i32)> = serde_json::from_value(case["ranges"].clone()).unwrap();
+            let ours = boundaries(meta(&ranges).as_ref()).ok();
+            let refused = case.get("refused").is_some() || case.get("refused_by_pulsar").is_some();
+            assert_eq!(ours.is_none(), refused, "{case}");
+            if let Some(ours) = ours {
+                assert_eq!(serde_json::json!(ours.starts()), case["entry_bucket_splits"], "{case}");
+            }
+        }
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! The topic as a whole: terminate, close, copy, schemas.
 
 use super::*;
-use crate::core::topic::{CopyRule, Start};
+use crate::core::topic::{Assigned, CopyRule, Start};
 
 #[test]
 fn a_terminated_topic_takes_nothing_more() {
@@ -71,7 +71,8 @@ fn closing_names_the_new_broker_and_keeps_what_is_durable() {
     rig.consumer(c(1, 0), SubType::Shared, 1);
     rig.ack(c(1, 0), &[0]);
     rig.reader(c(1, 1), id(0));
-    rig.topic.close_all(Some("pulsar://other:6650"), &mut rig.effects);
+    let other = Assigned { url: "pulsar://other:6650".into(), url_tls: None };
+    rig.topic.close_all(Some(&other), &mut rig.effects);
     rig.expect(&[
         "999 CLOSE_PRODUCER 0 -1 -> pulsar://other:6650",
         "1 CLOSE_CONSUMER 1 -1 -> pulsar://other:6650",
@@ -85,6 +86,30 @@ fn closing_names_the_new_broker_and_keeps_what_is_durable() {
     rig.expect(&[]);
     rig.consumer(c(2, 0), SubType::Shared, 10);
     rig.expect(&["2 MESSAGE 0 1"]);
+}
+
+#[test]
+fn one_that_the_broker_closes_makes_room_for_the_next() {
+    let mut rig = Rig::new();
+    rig.producer(p(1, 0), |c| c.set_producer_access_mode(ProducerAccessMode::Exclusive)).unwrap();
+    rig.producer(p(2, 0), |c| c.set_producer_access_mode(ProducerAccessMode::WaitForExclusive)).unwrap();
+    rig.consumer(c(1, 0), SubType::Exclusive, 10);
+    rig.quiet();
+    rig.send(p(1, 0), keyed("a"));
+    rig.expect(&["1 RECEIPT 0 1 at 0", "1 MESSAGE 0 0"]);
+
+    rig.topic.close_producer(p(1, 0), &mut rig.effects);
+    rig.expect(&["1 CLOSE_PRODUCER 0 -1", "2 PRODUCER_SUCCESS 2 standalone-0-1 last=-1 epoch=1"]);
+    rig.topic.close_consumer(c(1, 0), 0, &mut rig.effects);
+    rig.expect(&["1 CLOSE_CONSUMER 0 -1"]);
+    // What was on its way from the closed ones changes nothing; neither does a second close.
+    rig.send(p(1, 0), keyed("b"));
+    rig.ack(c(1, 0), &[0]);
+    rig.topic.close_producer(p(1, 0), &mut rig.effects);
+    rig.topic.close_consumer(c(1, 0), 0, &mut rig.effects);
+    rig.expect(&[]);
+    rig.consumer(c(3, 0), SubType::Exclusive, 10);
+    rig.expect(&["3 MESSAGE 0 0"]);
 }
 
 #[test]

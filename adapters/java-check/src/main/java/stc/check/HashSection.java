@@ -93,7 +93,7 @@ final class HashSection implements Section {
         return answer;
     }
 
-    private static List<SegmentInfo> legacySegments(int count) {
+    static List<SegmentInfo> legacySegments(int count) {
         List<SegmentInfo> segments = new ArrayList<>();
         for (int i = 0; i < count; i++) {
             HashRange range = HashRange.of(i * 65536 / count, (i + 1) * 65536 / count - 1);

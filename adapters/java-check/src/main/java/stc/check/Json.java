@@ -38,6 +38,15 @@ final class Json {
         }
     }
 
+    /** A value as it reads back from the text that it prints as. */
+    static JsonNode value(Object value) {
+        try {
+            return MAPPER.readTree(MAPPER.writeValueAsString(value));
+        } catch (java.io.IOException e) {
+            throw new AssertionError("cannot print " + value, e);
+        }
+    }
+
     static JsonNode parse(String text) throws java.io.IOException {
         return MAPPER.readTree(text);
     }

@@ -9,7 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * {@code generate FILE} writes the vectors, {@code check FILE} verifies each entry of a file against Pulsar's classes.
+ * {@code generate FILE} writes the wire crate's test data, {@code check FILE} verifies each entry of such a file against
+ * Pulsar's classes, {@code vectors DIRECTORY} the golden vectors.
  * Exit codes: 0 good, 1 an entry differs, 2 usage, 3 the file cannot be read or written.
  */
 public final class Main {
@@ -22,13 +23,17 @@ public final class Main {
     }
 
     public static void main(String[] args) {
-        if (args.length != 2 || !List.of("generate", "check").contains(args[0])) {
-            System.err.println("usage: generate FILE | check FILE");
+        if (args.length != 2 || !List.of("generate", "check", "vectors").contains(args[0])) {
+            System.err.println("usage: generate FILE | check FILE | vectors DIRECTORY");
             System.exit(2);
         }
         Path file = Path.of(args[1]);
         try {
-            System.exit(args[0].equals("generate") ? generate(file) : check(file));
+            System.exit(switch (args[0]) {
+                case "generate" -> generate(file);
+                case "check" -> check(file);
+                default -> new VectorFiles().check(file) == 0 ? 0 : 1;
+            });
         } catch (IOException e) {
             System.err.println("cannot use " + file + ": " + e);
             System.exit(3);
