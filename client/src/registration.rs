@@ -26,8 +26,8 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What became of a registration.
 #[derive(Debug)]
 pub(crate) enum RegistrationEvent {
-    /// The controller answered with an assignment.
-    Registered { generation: u64, assignment: Assignment },
+    /// The controller at this URL answered with an assignment.
+    Registered { generation: u64, at: String, assignment: Assignment },
     /// The controller pushed an assignment.
     Update { generation: u64, assignment: Assignment },
     /// There is no registration: it failed, or its connection is lost.
@@ -190,7 +190,8 @@ impl Registration {
                 match (response.error, response.assignment) {
                     (None, Some(assignment)) => {
                         let assignment = Assignment::from_wire(&assignment);
-                        return Some(RegistrationEvent::Registered { generation, assignment });
+                        let at = current.connection.address().to_string();
+                        return Some(RegistrationEvent::Registered { generation, at, assignment });
                     }
                     (None, None) => Error::server(i32::MAX, "the answer has no assignment"),
                     (Some(error), _) => Error::server(error, response.message.as_deref().unwrap_or_default()),

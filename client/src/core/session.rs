@@ -36,7 +36,7 @@ pub(crate) struct Register {
 pub(crate) struct Session {
     state: State,
     generation: u64,
-    /// Where it is registered, or under way to.
+    /// Where it is registered, or under way to; `None` while it asks the broker of the service URL.
     at: Option<String>,
     /// The epoch of the last assignment that counted.
     epoch: Option<u64>,
@@ -65,8 +65,8 @@ impl Session {
             State::Waiting(until) if until > now.mono => return None,
             State::Idle | State::Waiting(_) => {}
             State::Registering | State::Registered => {
-                // The controller moved, or is known now where the service URL was tried.
-                let moved = controller.is_some() && controller != self.at.as_ref();
+                let known = controller.is_some() && self.at.is_some();
+                let moved = known && controller != self.at.as_ref();
                 if !moved || self.deviance.is(Deviant::StayWithOldController) {
                     return None;
                 }
@@ -78,11 +78,13 @@ impl Session {
         Some(Register { generation: self.generation, controller: self.at.clone() })
     }
 
-    /// The controller answered with an assignment. False when nobody waits for it.
-    pub(crate) fn registered(&mut self, generation: u64) -> bool {
+    /// The controller at this URL answered with an assignment. False when nobody waits for it.
+    pub(crate) fn registered(&mut self, generation: u64, at: &str) -> bool {
         let expected = self.is_current(generation);
         if expected {
             self.state = State::Registered;
+            // The broker of the service URL leads then. A layout that names it brings no news.
+            self.at.get_or_insert_with(|| at.to_owned());
             self.backoff.reset();
         }
         expected
@@ -146,14 +148,25 @@ mod tests {
         let first = session.step(Some(&a), at(0)).unwrap();
         assert_eq!((first.generation, first.controller.as_ref()), (1, Some(&a)));
         assert_eq!(session.step(Some(&a), at(0)), None);
-        assert!(session.registered(1));
+        assert!(session.registered(1, &a));
         assert_eq!(session.step(Some(&a), at(9)), None);
         assert_eq!(session.step(None, at(9)), None, "an address that went missing moves nothing");
         let second = session.step(Some(&b), at(9)).unwrap();
         assert_eq!((second.generation, second.controller), (2, Some(b)));
-        assert!(!session.registered(1), "an answer from the old controller");
+        assert!(!session.registered(1, &a), "an answer from the old controller");
         assert!(!session.lost(1, at(9)), "its connection does not matter any more");
-        assert!(session.registered(2));
+        assert!(session.registered(2, "pulsar://b:1"));
+    }
+
+    #[test]
+    fn a_controller_that_is_named_later_is_the_one_that_answered() {
+        let mut session = session();
+        let (a, b) = ("pulsar://a:1".to_owned(), "pulsar://b:1".to_owned());
+        assert_eq!(session.step(None, at(0)).unwrap().controller, None);
+        assert_eq!(session.step(Some(&a), at(0)), None, "the answer tells");
+        assert!(session.registered(1, &a));
+        assert_eq!(session.step(Some(&a), at(0)), None);
+        assert_eq!(session.step(Some(&b), at(0)).unwrap().controller, Some(b));
     }
 
     #[test]

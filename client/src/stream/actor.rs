@@ -206,8 +206,8 @@ impl Actor {
     fn registration_event(&mut self, event: RegistrationEvent) {
         let now = self.client.clocks.now();
         match event {
-            RegistrationEvent::Registered { generation, assignment } => {
-                self.core.registered(generation, assignment, now);
+            RegistrationEvent::Registered { generation, at, assignment } => {
+                self.core.registered(generation, &at, assignment, now);
             }
             RegistrationEvent::Update { generation, assignment } => {
                 self.core.assignment_update(generation, assignment, now);

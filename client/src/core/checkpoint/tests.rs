@@ -197,7 +197,7 @@ impl Bench {
         let assignment = Assignment { epoch: 0, segments: ids.iter().map(assigned).collect() };
         self.then(|core, now| match core.session.is_registered() {
             true => core.assignment_update(1, assignment, now),
-            false => core.registered(1, assignment, now),
+            false => core.registered(1, "pulsar://c:1", assignment, now),
         })
     }
 

@@ -296,9 +296,9 @@ impl StreamCore {
 
     // ---- events from the controller ----
 
-    /// SCALABLE_TOPIC_SUBSCRIBE succeeded.
-    pub(crate) fn registered(&mut self, generation: u64, assignment: Assignment, now: Now) {
-        if !self.session.registered(generation) {
+    /// SCALABLE_TOPIC_SUBSCRIBE succeeded at the broker with this URL.
+    pub(crate) fn registered(&mut self, generation: u64, at: &str, assignment: Assignment, now: Now) {
+        if !self.session.registered(generation, at) {
             return;
         }
         match self.ending {

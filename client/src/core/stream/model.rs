@@ -142,7 +142,7 @@ impl Model {
         let assignment = Assignment { epoch: self.epoch, segments: segments.collect() };
         self.then(|core, now| match core.session.is_registered() {
             true => core.assignment_update(1, assignment, now),
-            false => core.registered(1, assignment, now),
+            false => core.registered(1, "pulsar://c:1", assignment, now),
         });
     }
 

@@ -145,7 +145,7 @@ impl Bench {
     }
 
     fn registered(&mut self, generation: u64, assignment: Assignment) -> Vec<String> {
-        self.then(|core, now| core.registered(generation, assignment, now))
+        self.then(|core, now| core.registered(generation, "pulsar://c:1", assignment, now))
     }
 
     fn assigned(&mut self, epoch: u64, segments: &[(u64, bool)]) -> Vec<String> {
