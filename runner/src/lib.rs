@@ -18,6 +18,9 @@
 //!
 //! A scenario has its own thread, runtime, cluster, names and seed. Nothing it finds depends on what runs beside it.
 
+// println! panics when the reader is gone; `stc_runner::output` does not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod catalogue;
 pub mod cli;
 pub mod client;

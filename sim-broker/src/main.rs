@@ -1,5 +1,8 @@
 //! The `sim-broker` command: a simulated Pulsar cluster over TCP.
 
+// println! panics when the reader is gone.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod cli;
 
 use std::{

@@ -10,6 +10,9 @@
 //! - [`test`]: every check of the project
 //! - [`vectors`]: the golden vectors
 
+// println! panics when the reader is gone; `stc_runner::output` does not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod adapters;
 pub mod conformance;
 pub mod deviants;

@@ -1,5 +1,8 @@
 //! `cargo xtask …`: parses the command line and calls the library.
 
+// println! panics when the reader is gone; `stc_runner::output` does not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};

@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
+use stc_runner::output::{complain, say};
 use stc_vectors::store;
 
 use crate::exit;
@@ -50,16 +51,21 @@ pub fn run(vectors: &Vectors) -> anyhow::Result<ExitCode> {
         Action::Generate => {
             let documents = stc_vectors::generate()?;
             store::write(&root, &documents)?;
-            println!("wrote {} files, {} cases", documents.len(), cases(&documents));
+            say(format_args!("wrote {} files, {} cases", documents.len(), cases(&documents)));
             Ok(ExitCode::SUCCESS)
         }
         Action::Verify { language: Language::Rust } => {
             let documents = stc_vectors::generate()?;
             let differences = store::compare(&root, &documents)?;
             for difference in &differences {
-                eprintln!("{difference}");
+                complain(difference);
             }
-            println!("{} files, {} cases, {} differ", documents.len(), cases(&documents), differences.len());
+            say(format_args!(
+                "{} files, {} cases, {} differ",
+                documents.len(),
+                cases(&documents),
+                differences.len()
+            ));
             Ok(ExitCode::from(if differences.is_empty() { 0 } else { exit::FAILED }))
         }
         Action::Verify { language: Language::Python } => verifier(PathBuf::from("python3"), "verify.py"),

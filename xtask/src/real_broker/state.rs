@@ -133,11 +133,15 @@ mod tests {
         // `sh -c … NAME` keeps NAME in its command line, as the broker keeps its work directory.
         let mut child = std::process::Command::new("sh")
             .arg("-c")
-            .arg("read line")
+            .arg("echo up; read line")
             .arg(&workdir)
             .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        // Until it prints, the process may still have the command line of this one.
+        let mut up = [0; 3];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut up).unwrap();
         record_of(child.id(), &workdir).record().unwrap();
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         assert!(stop(&workdir).unwrap());
