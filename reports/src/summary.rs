@@ -118,7 +118,7 @@ pub fn headline(report: &Report, scenario: &ScenarioResult) -> String {
 
 /// The item of the requirement that failed, else all items of the scenario, else its id.
 fn headline_item(report: &Report, scenario: &ScenarioResult) -> String {
-    let items: Vec<&str> = match blamed(scenario).and_then(|id| find(report, id)) {
+    let items: Vec<&str> = match report.blamed(scenario) {
         Some(requirement) if !item_of(requirement).is_empty() => vec![item_of(requirement)],
         _ => items_of(scenario).into_iter().filter(|item| !item.is_empty()).collect(),
     };
@@ -190,11 +190,19 @@ pub fn outcome(report: &Report) -> String {
         ExitCode::Conforms => {
             let part =
                 if report.filtered || !report.left_out.is_empty() { ", as far as it was asked" } else { "" };
-            let known = match counts.known_failure {
-                0 => String::new(),
-                n => format!(", apart from {}", plural(n, "known failure")),
+            // A failure that leaves the client conforming is about a SHOULD.
+            let excused: Vec<String> =
+                [(counts.known_failure, "known failure"), (counts.fail, "broken SHOULD")]
+                    .into_iter()
+                    .filter(|(n, _)| *n > 0)
+                    .map(|(n, what)| plural(n, what))
+                    .collect();
+            let apart = if excused.is_empty() {
+                String::new()
+            } else {
+                format!(", apart from {}", excused.join(" and "))
             };
-            format!("conforms{part}{known}")
+            format!("conforms{part}{apart}")
         }
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Report, ScenarioResult};
+use crate::requirement::RequirementResult;
 
 /// The judgement on one scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -147,15 +148,16 @@ impl Report {
         Counts::of(self.scenarios.iter().map(|s| s.verdict))
     }
 
-    /// Whether this scenario alone shows that the client does not conform: it failed, or the client calls a part of
-    /// the required core unsupported.
+    /// Whether this scenario alone shows that the client does not conform: it failed on something that is
+    /// not merely a SHOULD, or the client calls a part of the required core unsupported.
     ///
     /// A scenario belongs to the required core unless one of its checklist items is optional: a scenario on dead
     /// letters of a queue consumer is about both, and only needs to hold where both are offered. An item that
     /// [`Report::checklist`] does not list counts as required, so that a typing error cannot excuse a client.
     pub fn counts_against(&self, scenario: &ScenarioResult) -> bool {
         match scenario.verdict {
-            Verdict::Fail => true,
+            // What only a SHOULD asks for is reported; a client that breaks it still conforms (conformance §1).
+            Verdict::Fail => self.blamed(scenario).is_none_or(|requirement| requirement.level.is_absolute()),
             Verdict::Unsupported => !scenario
                 .checklist
                 .iter()
@@ -164,11 +166,17 @@ impl Report {
         }
     }
 
+    /// The requirement that a failed scenario says was broken.
+    pub(crate) fn blamed(&self, scenario: &ScenarioResult) -> Option<&RequirementResult> {
+        let id = scenario.failure.as_ref()?.requirement.as_ref()?;
+        self.requirements.iter().find(|requirement| requirement.id == *id)
+    }
+
     /// The exit code of the run, from the first of these that holds:
     ///
     /// 1. No scenario ran: [`ExitCode::Usage`]. An empty selection is an error found before a run; a report of one
     ///    must not look like success.
-    /// 2. A scenario failed, a part of the required core is unsupported, or the known-failures list is stale:
+    /// 2. A scenario failed (other than on a SHOULD), a part of the required core is unsupported, or the known-failures list is stale:
     ///    [`ExitCode::DoesNotConform`]. This goes before harness errors, because what one scenario showed stays true
     ///    whatever the others would have shown.
     /// 3. A scenario ended in a harness error or could not run: [`ExitCode::Harness`]. Something was not judged, so

@@ -133,6 +133,12 @@ fn headlines_say_when_only_a_recommendation_is_broken() {
         let mut failing = citing("s", Verdict::Fail, &["C2"], &["IMPL-2.1"]);
         failing.failure = Some(sample::failure("no", Some("IMPL-2.1")));
         assert_eq!(summary::headline(&report, &failing), expected);
+        // A broken recommendation is reported, and the client conforms all the same.
+        let alone =
+            stc_reports::Report { scenarios: vec![failing], stale_known_failures: vec![], ..report.clone() };
+        let conforms = alone.exit_code() == ExitCode::Conforms;
+        assert_eq!(conforms, !level.is_absolute());
+        assert_eq!(summary::outcome(&alone).ends_with("apart from 1 broken SHOULD"), conforms);
     }
 }
 
