@@ -355,6 +355,7 @@ impl Task {
             C::Success(CommandSuccess { request_id, .. })
             | C::ProducerSuccess(CommandProducerSuccess { request_id, .. })
             | C::LookupResponse(CommandLookupTopicResponse { request_id, .. })
+            | C::GetSchemaResponse(CommandGetSchemaResponse { request_id, .. })
             | C::PartitionedMetadataResponse(CommandPartitionedTopicMetadataResponse {
                 request_id, ..
             }) => {

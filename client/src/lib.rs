@@ -69,8 +69,10 @@ pub use core::{
 pub use message::Message;
 pub use producer::{AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, SendTicket};
 pub use schema::{
-    BoolSchema, BytesSchema, DoubleSchema, FloatSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema,
-    Schema, SchemaInfo, StringSchema,
+    AutoConsumeSchema, AvroSchema, BoolSchema, BytesSchema, DateSchema, DoubleSchema, Encoded, FieldType,
+    FloatSchema, GenericValue, InstantSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema, JsonSchema,
+    KeyValueEncoding, KeyValueSchema, LocalDate, LocalDateSchema, LocalDateTimeSchema, LocalTime,
+    LocalTimeSchema, RecordDefinition, Schema, SchemaInfo, StringSchema, TimeSchema, TimestampSchema,
 };
 pub use stc_proto::pulsar::schema::Type as SchemaType;
 pub use transport::{BoxFuture, Link, TcpTransport, Transport};

@@ -5,14 +5,22 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::core::{consumer::Delivery, error::Error};
+use crate::{
+    core::{consumer::Delivery, error::Error},
+    schema::Writers,
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveQueue {
     state: Mutex<State>,
+    /// Present when the consumer's schema wants to know what messages were written with.
+    writers: Option<Writers>,
     changed: Notify,
+    /// Tells those who ask the broker for something that the queue is closed.
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -22,6 +30,10 @@ struct State {
 }
 
 impl ReceiveQueue {
+    pub(crate) fn new(writers: Option<Writers>) -> Self {
+        ReceiveQueue { writers, ..Default::default() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,15 +55,25 @@ impl ReceiveQueue {
         state.messages.clear();
         drop(state);
         self.changed.notify_waiters();
+        self.ended.notify_waiters();
     }
 
-    /// Takes the next message, if one is there.
-    pub(crate) fn try_pop(&self) -> Result<Option<Delivery>, Error> {
+    /// Takes the next message, if one is there and everything is known about it.
+    fn next(&self) -> Result<Next, Error> {
         let mut state = self.state();
         if state.closed {
             return Err(Error::closed("consumer"));
         }
-        Ok(state.messages.pop_front())
+        let Some(front) = state.messages.front_mut() else { return Ok(Next::Nothing) };
+        if let (Some(writers), Some(version)) = (&self.writers, &front.message.schema_version) {
+            match writers.get(version) {
+                Some(writer) => front.message.writer = writer,
+                None => {
+                    return Ok(Next::Unknown { segment: front.segment, version: version.clone() });
+                }
+            }
+        }
+        Ok(state.messages.pop_front().map_or(Next::Nothing, |delivery| Next::Ready(Box::new(delivery))))
     }
 
     /// Waits for the next message. Nothing is lost when the future is dropped.
@@ -60,10 +82,43 @@ impl ReceiveQueue {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on a push or a close is not missed.
             changed.as_mut().enable();
-            if let Some(delivery) = self.try_pop()? {
-                return Ok(delivery);
+            match self.next()? {
+                Next::Ready(delivery) => return Ok(*delivery),
+                Next::Nothing => changed.await,
+                Next::Unknown { segment, version } => {
+                    // Should this future be dropped, another one goes on with the message.
+                    let _pass_on = PassOn(&self.changed);
+                    let mut closed = std::pin::pin!(self.ended.notified());
+                    closed.as_mut().enable();
+                    if let Some(writers) = &self.writers
+                        && !self.state().closed
+                    {
+                        tokio::select! {
+                            biased;
+                            () = writers.fetch(segment, version) => {}
+                            () = closed => {}
+                        }
+                    }
+                }
             }
-            changed.await;
         }
+    }
+}
+
+enum Next {
+    Ready(Box<Delivery>),
+    Nothing,
+    /// The broker has to be asked for the schema of the next message first. The message stays where it is.
+    Unknown {
+        segment: u64,
+        version: Bytes,
+    },
+}
+
+struct PassOn<'a>(&'a Notify);
+
+impl Drop for PassOn<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
     }
 }

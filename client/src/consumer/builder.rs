@@ -17,7 +17,7 @@ use crate::{
     },
     layout_watch,
     receive_queue::ReceiveQueue,
-    schema::{Schema, to_wire},
+    schema::{Schema, Writers, to_wire},
 };
 
 /// Where a subscription starts that does not exist yet.
@@ -141,10 +141,11 @@ impl<T: 'static> QueueConsumerBuilder<T> {
         };
         let view = watch.state.borrow().view.clone();
         let core = ConsumerCore::new(config, view, client.rng(), client.clocks.now());
+        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
         let face = Arc::new(Face {
             topic: core.topic().into(),
             subscription,
-            queue: ReceiveQueue::default(),
+            queue: ReceiveQueue::new(writers),
             deviance: client.deviance,
         });
         let (requests, receiver) = mpsc::unbounded_channel();

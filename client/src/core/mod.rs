@@ -4,6 +4,7 @@
 //! | Module | Owns |
 //! |---|---|
 //! | [`acks`] | what was delivered and not yet acknowledged, message by message |
+//! | [`avro`] | Avro's binary form |
 //! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
 //! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
 //! | [`consumer`] | the queue consumer as a state machine |
@@ -15,9 +16,11 @@
 //! | [`outgoing`] | from messages to entries: batches, stamps, metadata |
 //! | [`producer`] | the producer as a state machine |
 //! | [`routing`] | which segment a message goes to |
+//! | [`schema_info`] | what is known about a schema |
 //! | [`tracker`] | which pushed layouts count |
 
 pub(crate) mod acks;
+pub(crate) mod avro;
 pub(crate) mod backoff;
 pub(crate) mod compression;
 pub(crate) mod consumer;
@@ -29,6 +32,7 @@ pub(crate) mod message_id;
 pub(crate) mod outgoing;
 pub(crate) mod producer;
 pub(crate) mod routing;
+pub(crate) mod schema_info;
 pub(crate) mod tracker;
 
 /// Milliseconds.

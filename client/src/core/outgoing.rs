@@ -21,6 +21,8 @@ pub(crate) struct Outgoing {
     /// Its place in the order of the application's send calls; also names it towards the shell.
     pub(crate) order: u64,
     pub(crate) key: Option<String>,
+    /// Whether the key is base64 for bytes that need not be text; the hash is that of the bytes.
+    pub(crate) key_is_base64: bool,
     /// Computed once; its two halves route the segment and the bucket.
     pub(crate) hash: Option<KeyHash>,
     pub(crate) payload: Bytes,
@@ -200,6 +202,7 @@ pub(crate) fn encode(
     let payload = match messages {
         [message] => {
             metadata.partition_key = key_of(message, deviance);
+            metadata.partition_key_b64_encoded = message.key_is_base64.then_some(true);
             metadata.properties = properties_of(message, deviance);
             metadata.event_time = event_time_of(message, deviance);
             metadata.deliver_at_time = message.deliver_at.filter(|_| !deviance.is(Deviant::DropDelay));
@@ -214,6 +217,7 @@ pub(crate) fn encode(
                 let single = SingleMessageMetadata {
                     properties: properties_of(message, deviance),
                     partition_key: key_of(message, deviance),
+                    partition_key_b64_encoded: message.key_is_base64.then_some(true),
                     event_time: event_time_of(message, deviance),
                     sequence_id: Some(sequence_id),
                     ..Default::default()
@@ -224,6 +228,8 @@ pub(crate) fn encode(
             metadata.highest_sequence_id = Some(sequence_ids.1);
             // As classic clients do: the broker reads the key of an entry from here.
             metadata.partition_key = messages.first().and_then(|message| key_of(message, deviance));
+            metadata.partition_key_b64_encoded =
+                messages.first().filter(|message| message.key_is_base64).map(|_| true);
             buf.freeze()
         }
     };
@@ -288,6 +294,7 @@ pub(crate) mod tests {
         Outgoing {
             order,
             key: key.map(Into::into),
+            key_is_base64: false,
             hash: key.map(KeyHash::of),
             payload: Bytes::from(format!("v{order}")),
             properties: Vec::new(),

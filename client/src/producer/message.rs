@@ -9,6 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use stc_proto::KeyHash;
 use tokio::sync::oneshot;
 
@@ -154,11 +155,20 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             .ok_or_else(|| Error::new(Category::InvalidConfiguration, "the message has no value"))?;
         let payload = self.producer.schema.encode(&value)?;
         let ignores_empty = face.deviance.is(Deviant::EmptyKeyIsKeyless);
-        let key = self.key.filter(|key| !(ignores_empty && key.is_empty()));
+        let own = self.key.filter(|key| !(ignores_empty && key.is_empty()));
+        let of_value = self.producer.schema.encode_key(&value)?;
+        if own.is_some() && of_value.is_some() {
+            let why = "the schema makes the message's key out of its value: it has no other";
+            return Err(Error::new(Category::InvalidConfiguration, why));
+        }
+        // The bytes are hashed, as brokers do that look for the key of an entry.
+        let hash = of_value.as_deref().or(own.as_deref().map(str::as_bytes)).map(KeyHash::of_bytes);
+        let key_is_base64 = of_value.is_some();
         Ok(Outgoing {
             order: 0,
-            hash: key.as_deref().map(KeyHash::of),
-            key,
+            hash,
+            key: of_value.map(|key| BASE64.encode(key)).or(own),
+            key_is_base64,
             payload,
             properties: self.properties,
             event_time: self.event_time,

@@ -7,4 +7,5 @@ mod classic;
 mod consuming;
 mod producing;
 mod resilience;
+mod schemas;
 mod support;
