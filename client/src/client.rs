@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     address::{BrokerAddress, parse_service_url},
@@ -19,6 +19,7 @@ use crate::{
         backoff::{BackoffLimits, Rng},
         deviant::Deviance,
         error::{Category, Error},
+        memory::Memory,
     },
     pool::Pool,
     producer::ProducerBuilder,
@@ -42,6 +43,10 @@ pub(crate) struct Shared {
     pub(crate) operation_timeout: Duration,
     /// Some layout showed that the broker knows entry buckets; stays so for the life of the client (key-shared §9).
     pub(crate) buckets_observed: AtomicBool,
+    /// For messages on their way; `None` without a limit.
+    pub(crate) memory: Option<Arc<Memory>>,
+    /// Tells that some of it was given back.
+    pub(crate) memory_freed: watch::Sender<()>,
     rng: Mutex<Rng>,
     next_producer: AtomicU64,
     next_consumer: AtomicU64,
@@ -140,6 +145,7 @@ pub struct ClientBuilder {
     connection_timeout: Duration,
     keep_alive: Duration,
     backoff: (Duration, Duration),
+    memory_limit: usize,
     deviance: Deviance,
 }
 
@@ -154,6 +160,7 @@ impl Default for ClientBuilder {
             connection_timeout: Duration::from_secs(10),
             keep_alive: Duration::from_secs(30),
             backoff: (Duration::from_millis(100), Duration::from_secs(10)),
+            memory_limit: 64 * 1024 * 1024,
             deviance: Deviance::default(),
         }
     }
@@ -209,6 +216,14 @@ impl ClientBuilder {
         self
     }
 
+    /// How many bytes the messages of all producers may take that have no result yet, keys and properties counted in;
+    /// 64 MiB by default, 0 for no limit. What happens at the limit each producer says
+    /// ([`ProducerBuilder::queue_full`]).
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
     /// Breaks one behaviour on purpose.
     #[cfg(feature = "deviants")]
     pub fn deviant(mut self, deviant: crate::Deviant) -> Self {
@@ -239,6 +254,11 @@ impl ClientBuilder {
             deviance: self.deviance,
         };
         let (alive, gone) = mpsc::channel(1);
+        let memory_freed = watch::Sender::new(());
+        let memory = (self.memory_limit > 0).then(|| {
+            let freed = memory_freed.clone();
+            Memory::new(self.memory_limit, move || freed.send_modify(|()| {}))
+        });
         let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
         Ok(PulsarClient {
             shared: Arc::new(Shared {
@@ -251,6 +271,8 @@ impl ClientBuilder {
                 },
                 operation_timeout: self.operation_timeout,
                 buckets_observed: AtomicBool::new(false),
+                memory,
+                memory_freed,
                 rng: Mutex::new(Rng::new(self.seed)),
                 next_producer: AtomicU64::new(0),
                 next_consumer: AtomicU64::new(0),

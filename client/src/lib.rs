@@ -41,7 +41,7 @@
 //! | `address`, `clock` | service URLs; what time it is |
 //!
 //! Not offered yet: stream and checkpoint consumers, transactions, namespace subscriptions, dead letters, chunked and
-//! encrypted messages, a limit for the queue of pending sends, TLS and authentication.
+//! encrypted messages, TLS and authentication.
 
 mod address;
 mod attachments;
@@ -67,7 +67,9 @@ pub use core::{
     message_id::MessageId,
 };
 pub use message::Message;
-pub use producer::{AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, SendTicket};
+pub use producer::{
+    AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, QueueFull, SendTicket,
+};
 pub use schema::{
     AutoConsumeSchema, AvroSchema, BoolSchema, BytesSchema, DateSchema, DoubleSchema, Encoded, FieldType,
     FloatSchema, GenericValue, InstantSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema, JsonSchema,

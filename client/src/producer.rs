@@ -12,7 +12,7 @@ use std::sync::{
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use actor::{layout_changed, managed, sleep};
-pub use builder::{AccessMode, Compression, ProducerBuilder};
+pub use builder::{AccessMode, Compression, ProducerBuilder, QueueFull};
 pub use message::{MessageBuilder, SendTicket};
 
 use crate::{
@@ -40,6 +40,7 @@ pub(crate) struct Face {
     pub(crate) name: Option<String>,
     /// -1 while nothing is published.
     pub(crate) last_sequence_id: AtomicI64,
+    pub(crate) queue_full: QueueFull,
     pub(crate) deviance: Deviance,
     /// Milliseconds since 1970; for delays.
     pub(crate) client: Arc<crate::client::Shared>,

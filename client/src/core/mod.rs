@@ -12,6 +12,7 @@
 //! | [`error`] | typed errors and their categories |
 //! | [`incoming`] | from a delivered entry to messages |
 //! | [`layout`] | the client's copy of a topic's layout |
+//! | [`memory`] | the limit for messages on their way |
 //! | [`message_id`] | message identifiers |
 //! | [`outgoing`] | from messages to entries: batches, stamps, metadata |
 //! | [`producer`] | the producer as a state machine |
@@ -28,6 +29,7 @@ pub(crate) mod deviant;
 pub(crate) mod error;
 pub(crate) mod incoming;
 pub(crate) mod layout;
+pub(crate) mod memory;
 pub(crate) mod message_id;
 pub(crate) mod outgoing;
 pub(crate) mod producer;

@@ -1,6 +1,6 @@
 //! From messages to entries: how the messages of one segment are grouped, stamped and encoded (key-shared §3).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use stc_proto::{
@@ -13,6 +13,7 @@ use super::{
     deviant::{Deviance, Deviant},
     error::{Category, Error},
     layout::{Segment, bucket_hash},
+    memory::Reservation,
 };
 
 /// A message on its way: encoded by its schema, routed by its key, not yet part of an entry.
@@ -38,6 +39,8 @@ pub(crate) struct Outgoing {
     pub(crate) deadline: Option<Millis>,
     /// How often its segment was gone.
     pub(crate) attempts: u32,
+    /// Its share of the client's memory.
+    pub(crate) memory: Option<Arc<Reservation>>,
 }
 
 impl Outgoing {
@@ -48,7 +51,7 @@ impl Outgoing {
     }
 
     /// A rough size in a batch, in bytes.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let properties: usize = self.properties.iter().map(|(k, v)| k.len() + v.len() + 6).sum();
         self.payload.len() + self.key.as_ref().map_or(0, String::len) + properties + 24
     }
@@ -304,6 +307,7 @@ pub(crate) mod tests {
             replicate_to: Vec::new(),
             deadline: None,
             attempts: 0,
+            memory: None,
         }
     }
 

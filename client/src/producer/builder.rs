@@ -17,7 +17,7 @@ use crate::{
     core::{
         error::{Category, Error},
         outgoing::BatchLimits,
-        producer::{ProducerConfig, ProducerCore},
+        producer::{ProducerConfig, ProducerCore, QueueLimits},
     },
     layout_watch,
     schema::{Schema, to_wire},
@@ -35,6 +35,16 @@ pub enum AccessMode {
     ExclusiveWithFencing,
     /// Nobody else; creating waits until that is so.
     WaitForExclusive,
+}
+
+/// What a send does when the producer's queue or the client's memory is full (client-api §3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QueueFull {
+    /// Waits for room, in the order of the sends and within the send timeout.
+    #[default]
+    Wait,
+    /// Fails with `ProducerQueueFull` or `MemoryBufferFull`.
+    Fail,
 }
 
 /// How payloads are compressed.
@@ -65,6 +75,8 @@ pub struct ProducerBuilder<T> {
     initial_sequence_id: Option<u64>,
     properties: Vec<(String, String)>,
     batching: BatchLimits,
+    max_pending: usize,
+    queue_full: QueueFull,
 }
 
 impl<T: 'static> ProducerBuilder<T> {
@@ -80,6 +92,8 @@ impl<T: 'static> ProducerBuilder<T> {
             initial_sequence_id: None,
             properties: Vec::new(),
             batching: BatchLimits { enabled: true, max_messages: 1000, max_bytes: 128 * 1024, max_delay: 1 },
+            max_pending: 0,
+            queue_full: QueueFull::default(),
         }
     }
 
@@ -110,6 +124,18 @@ impl<T: 'static> ProducerBuilder<T> {
     /// How long a send may wait for its receipt; 30 s by default, zero for ever.
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.send_timeout = timeout;
+        self
+    }
+
+    /// How many sends may be without a result; 0, the default, for as many as the client's memory takes.
+    pub fn max_pending(mut self, messages: usize) -> Self {
+        self.max_pending = messages;
+        self
+    }
+
+    /// What a send does when the queue or the client's memory is full; [`QueueFull::Wait`] by default.
+    pub fn queue_full(mut self, policy: QueueFull) -> Self {
+        self.queue_full = policy;
         self
     }
 
@@ -187,6 +213,11 @@ impl<T: 'static> ProducerBuilder<T> {
             send_timeout: (!self.send_timeout.is_zero()).then_some(self.send_timeout.as_millis() as u64),
             initial_sequence_id: self.initial_sequence_id,
             backoff: client.backoff,
+            limits_of_queue: QueueLimits {
+                max_pending: (self.max_pending > 0).then_some(self.max_pending),
+                fails: self.queue_full == QueueFull::Fail,
+                memory: client.memory.clone(),
+            },
             deviance: client.deviance,
         };
         let settings = Settings {
@@ -200,6 +231,7 @@ impl<T: 'static> ProducerBuilder<T> {
             topic: core.topic().to_owned(),
             name: self.name,
             last_sequence_id: AtomicI64::new(-1),
+            queue_full: self.queue_full,
             deviance: client.deviance,
             client: client.clone(),
         });

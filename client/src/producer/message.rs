@@ -13,7 +13,7 @@ use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use stc_proto::KeyHash;
 use tokio::sync::oneshot;
 
-use super::{Producer, Request, SendResult};
+use super::{Producer, QueueFull, Request, SendResult};
 use crate::core::{
     deviant::Deviant,
     error::{Category, Error},
@@ -164,7 +164,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         // The bytes are hashed, as brokers do that look for the key of an entry.
         let hash = of_value.as_deref().or(own.as_deref().map(str::as_bytes)).map(KeyHash::of_bytes);
         let key_is_base64 = of_value.is_some();
-        Ok(Outgoing {
+        let mut message = Outgoing {
             order: 0,
             hash,
             key: of_value.map(|key| BASE64.encode(key)).or(own),
@@ -180,7 +180,15 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             replicate_to: self.replicate_to,
             deadline: None,
             attempts: 0,
-        })
+            memory: None,
+        };
+        if let (QueueFull::Fail, Some(memory)) = (face.queue_full, &face.client.memory) {
+            let reserved = memory.reserve(message.size());
+            message.memory = Some(reserved.ok_or_else(|| {
+                Error::new(Category::MemoryBufferFull, "the memory for messages on their way is used up")
+            })?);
+        }
+        Ok(message)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod classic;
 mod consuming;
+mod limits;
 mod producing;
 mod resilience;
 mod schemas;
