@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     address::{BrokerAddress, parse_service_url},
+    authentication::Authentication,
     clock::{Clock, Clocks, SystemClock},
     connection::ConnectionSettings,
     consumer::QueueConsumerBuilder,
@@ -24,6 +25,7 @@ use crate::{
     pool::Pool,
     producer::ProducerBuilder,
     schema::Schema,
+    tls::TlsOptions,
     transport::{TcpTransport, Transport},
 };
 
@@ -146,6 +148,8 @@ pub struct ClientBuilder {
     keep_alive: Duration,
     backoff: (Duration, Duration),
     memory_limit: usize,
+    tls: Option<TlsOptions>,
+    authentication: Option<Arc<dyn Authentication>>,
     deviance: Deviance,
 }
 
@@ -161,13 +165,16 @@ impl Default for ClientBuilder {
             keep_alive: Duration::from_secs(30),
             backoff: (Duration::from_millis(100), Duration::from_secs(10)),
             memory_limit: 64 * 1024 * 1024,
+            tls: None,
+            authentication: None,
             deviance: Deviance::default(),
         }
     }
 }
 
 impl ClientBuilder {
-    /// Where the cluster is: `pulsar://host:port`, several hosts separated by commas. Required.
+    /// Where the cluster is: `pulsar://host:port`, or `pulsar+ssl://host:port` for TLS, several hosts separated by
+    /// commas. Required.
     pub fn service_url(mut self, url: impl Into<String>) -> Self {
         self.service_url = url.into();
         self
@@ -224,6 +231,18 @@ impl ClientBuilder {
         self
     }
 
+    /// What `pulsar+ssl://` needs: which certificates are trusted.
+    pub fn tls(mut self, options: TlsOptions) -> Self {
+        self.tls = Some(options);
+        self
+    }
+
+    /// Who the client is, for brokers that ask; see [`TokenAuthentication`](crate::TokenAuthentication).
+    pub fn authentication(mut self, authentication: impl Authentication) -> Self {
+        self.authentication = Some(Arc::new(authentication));
+        self
+    }
+
     /// Breaks one behaviour on purpose.
     #[cfg(feature = "deviants")]
     pub fn deviant(mut self, deviant: crate::Deviant) -> Self {
@@ -235,7 +254,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// `InvalidServiceUrl` when the service URL is missing or malformed, `InvalidConfiguration` when a duration is
-    /// zero.
+    /// zero or `pulsar+ssl://` has nothing to trust.
     pub fn build(self) -> Result<PulsarClient, Error> {
         let service: Vec<BrokerAddress> = parse_service_url(&self.service_url)?;
         for (what, duration) in [
@@ -248,9 +267,14 @@ impl ClientBuilder {
                 return Err(Error::new(Category::InvalidConfiguration, format!("the {what} is zero")));
             }
         }
+        if self.tls.is_none() && service.iter().any(|broker| broker.tls) {
+            let why = "pulsar+ssl:// needs trusted certificates, and none are configured";
+            return Err(Error::new(Category::InvalidConfiguration, why));
+        }
         let settings = ConnectionSettings {
             keep_alive: self.keep_alive,
             timeout: self.connection_timeout,
+            authentication: self.authentication,
             deviance: self.deviance,
         };
         let (alive, gone) = mpsc::channel(1);
@@ -262,7 +286,7 @@ impl ClientBuilder {
         let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
         Ok(PulsarClient {
             shared: Arc::new(Shared {
-                pool: Pool::new(self.transport, settings, self.operation_timeout, service),
+                pool: Pool::new(self.transport, settings, self.operation_timeout, service, self.tls),
                 clocks: Clocks::new(clock),
                 deviance: self.deviance,
                 backoff: BackoffLimits {

@@ -38,13 +38,15 @@
 //! | `pool` | a connection for each broker; the classic lookup |
 //! | `connection` | one connection: handshake, keep-alive, answers, events |
 //! | `transport` | how links are made |
+//! | `tls`, `authentication` | whom the client trusts; who it is |
 //! | `address`, `clock` | service URLs; what time it is |
 //!
 //! Not offered yet: stream and checkpoint consumers, transactions, namespace subscriptions, dead letters, chunked and
-//! encrypted messages, TLS and authentication.
+//! encrypted messages.
 
 mod address;
 mod attachments;
+mod authentication;
 mod client;
 mod clock;
 mod connection;
@@ -56,9 +58,11 @@ mod pool;
 mod producer;
 mod receive_queue;
 mod schema;
+mod tls;
 mod transport;
 
 pub use address::BrokerAddress;
+pub use authentication::{Authentication, TokenAuthentication};
 pub use client::{ClientBuilder, PulsarClient};
 pub use clock::{Clock, SystemClock};
 pub use consumer::{InitialPosition, QueueConsumer, QueueConsumerBuilder};
@@ -77,6 +81,7 @@ pub use schema::{
     LocalTimeSchema, RecordDefinition, Schema, SchemaInfo, StringSchema, TimeSchema, TimestampSchema,
 };
 pub use stc_proto::pulsar::schema::Type as SchemaType;
+pub use tls::TlsOptions;
 pub use transport::{BoxFuture, Link, TcpTransport, Transport};
 
 #[cfg(feature = "deviants")]

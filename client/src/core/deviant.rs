@@ -187,6 +187,8 @@ deviants! {
         "Batches on scalable topics before any sign that the broker knows buckets.";
 
     // ---- client API
+    IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2"]
+        "Connects to the addresses without TLS although the service URL asks for TLS.";
     IgnoreQueueLimit "ignore-queue-limit" ["API-3.1.5", "ERR-2.11"]
         "Takes sends above the limit of the queue.";
     SequenceNotMonotonic "sequence-not-monotonic" ["API-3.2.15"]

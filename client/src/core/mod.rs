@@ -18,6 +18,7 @@
 //! | [`producer`] | the producer as a state machine |
 //! | [`routing`] | which segment a message goes to |
 //! | [`schema_info`] | what is known about a schema |
+//! | [`secure`] | addresses for TLS |
 //! | [`tracker`] | which pushed layouts count |
 
 pub(crate) mod acks;
@@ -35,6 +36,7 @@ pub(crate) mod outgoing;
 pub(crate) mod producer;
 pub(crate) mod routing;
 pub(crate) mod schema_info;
+pub(crate) mod secure;
 pub(crate) mod tracker;
 
 /// Milliseconds.

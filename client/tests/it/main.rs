@@ -9,4 +9,5 @@ mod limits;
 mod producing;
 mod resilience;
 mod schemas;
+mod security;
 mod support;
