@@ -35,6 +35,7 @@
 //! | `layout_watch` | resolves a topic and follows its layout |
 //! | `attachments` | per-segment producers and consumers on their connections |
 //! | `receive_queue` | the one queue of a consumer |
+//! | `blocking` | the same for code without async |
 //! | `pool` | a connection for each broker; the classic lookup |
 //! | `connection` | one connection: handshake, keep-alive, answers, events |
 //! | `transport` | how links are made |
@@ -47,6 +48,7 @@
 mod address;
 mod attachments;
 mod authentication;
+pub mod blocking;
 mod client;
 mod clock;
 mod connection;

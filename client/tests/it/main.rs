@@ -3,6 +3,7 @@
 // Helpers are no tests to clippy; a panic is how they fail one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod blocking;
 mod classic;
 mod consuming;
 mod limits;
