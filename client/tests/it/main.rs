@@ -6,8 +6,10 @@
 mod blocking;
 mod classic;
 mod consuming;
+mod golden;
 mod limits;
 mod producing;
+mod public_api;
 mod resilience;
 mod schemas;
 mod security;
