@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::core::error::Error;
 
-/// Credentials, shown on every connection and whenever a broker asks for fresh ones.
+/// Credentials, shown on every connection and whenever a broker asks for fresh ones (error-model §2, wire-protocol §10).
 pub trait Authentication: Send + Sync + 'static {
     /// The method's name, as the broker's configuration has it.
     fn method(&self) -> &str;
@@ -16,7 +16,7 @@ pub trait Authentication: Send + Sync + 'static {
     fn data(&self) -> Result<Vec<u8>, Error>;
 }
 
-/// A token, such as a JSON web token, as Pulsar's method `token` takes it.
+/// A token, such as a JSON web token, as Pulsar's method `token` takes it (error-model §2).
 pub struct TokenAuthentication(Box<dyn Fn() -> Result<String, Error> + Send + Sync>);
 
 impl TokenAuthentication {

@@ -117,7 +117,8 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// A client of one cluster whose calls wait. Cheap to clone; may be shared by threads. Make one and keep it.
+/// A client of one cluster whose calls wait (client-api §1, §2). Cheap to clone; may be shared by threads. Make one
+/// and keep it.
 ///
 /// When it, its producers and its consumers are all dropped, it closes in the background.
 #[derive(Clone)]
@@ -187,7 +188,7 @@ impl std::fmt::Debug for PulsarClient {
     }
 }
 
-/// Publishes messages to one topic; the blocking form of [`crate::Producer`].
+/// Publishes messages to one topic (client-api §3); the blocking form of [`crate::Producer`].
 #[derive(Debug)]
 pub struct Producer<T> {
     engine: Arc<Engine>,
@@ -255,7 +256,7 @@ impl<T: Send + 'static> Producer<T> {
     }
 }
 
-/// The result of a send to come.
+/// The result of a send to come (client-api §3.2).
 pub struct SendTicket {
     engine: Arc<Engine>,
     ticket: crate::SendTicket,
@@ -277,7 +278,7 @@ impl std::fmt::Debug for SendTicket {
     }
 }
 
-/// Receives the messages of a topic; the blocking form of [`crate::QueueConsumer`].
+/// Receives the messages of a topic (client-api §4.2); the blocking form of [`crate::QueueConsumer`].
 #[derive(Debug)]
 pub struct QueueConsumer<T> {
     engine: Arc<Engine>,

@@ -29,7 +29,7 @@ use crate::{
     transport::{TcpTransport, Transport},
 };
 
-/// A client of one cluster. Cheap to clone; all clones share their connections. Make one and keep it.
+/// A client of one cluster (client-api §2). Cheap to clone; all clones share their connections. Make one and keep it.
 #[derive(Clone)]
 pub struct PulsarClient {
     shared: Arc<Shared>,
@@ -115,8 +115,8 @@ impl PulsarClient {
         QueueConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
     }
 
-    /// Closes all producers and consumers, which completes what is pending, and then the connections. Closing again
-    /// waits for the same and succeeds.
+    /// Closes all producers and consumers, which completes what is pending, and then the connections (client-api §2).
+    /// Closing again waits for the same and succeeds.
     ///
     /// # Errors
     /// None today; closing is best effort.
@@ -137,7 +137,7 @@ impl std::fmt::Debug for PulsarClient {
     }
 }
 
-/// Configures a [`PulsarClient`].
+/// Configures a [`PulsarClient`] (client-api §2).
 pub struct ClientBuilder {
     service_url: String,
     transport: Arc<dyn Transport>,
@@ -223,8 +223,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How many bytes the messages of all producers may take that have no result yet, keys and properties counted in;
-    /// 64 MiB by default, 0 for no limit. What happens at the limit each producer says
+    /// How many bytes the messages of all producers may take that have no result yet, keys and properties counted in
+    /// (error-model §2); 64 MiB by default, 0 for no limit. What happens at the limit each producer says
     /// ([`ProducerBuilder::queue_full`]).
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.memory_limit = bytes;

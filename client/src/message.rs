@@ -14,7 +14,7 @@ use crate::{
     schema::{Encoded, Schema},
 };
 
-/// A received message. It does not change any more.
+/// A received message (data-model §3). It does not change any more.
 pub struct Message<T> {
     id: MessageId,
     topic: Arc<str>,

@@ -46,7 +46,8 @@ pub(crate) struct Face {
     pub(crate) client: Arc<crate::client::Shared>,
 }
 
-/// Publishes messages to one topic. Stays valid until it is closed, whatever happens to connections and layout.
+/// Publishes messages to one topic (client-api §3). Stays valid until it is closed, whatever happens to connections
+/// and layout.
 ///
 /// Cheap to clone; all clones are one producer. When the last clone is dropped the producer closes by itself, after
 /// what is pending has been published.
@@ -79,7 +80,7 @@ impl<T: 'static> Producer<T> {
         self.face.name.as_deref()
     }
 
-    /// Starts a message.
+    /// Starts a message (client-api §3.2).
     pub fn message(&self) -> MessageBuilder<'_, T> {
         MessageBuilder::new(self)
     }
@@ -90,7 +91,7 @@ impl<T: 'static> Producer<T> {
         u64::try_from(self.face.last_sequence_id.load(Ordering::Relaxed)).ok()
     }
 
-    /// Waits until every send that was issued before has its result.
+    /// Waits until every send that was issued before has its result (client-api §3.3).
     ///
     /// # Errors
     /// `AlreadyClosed` on a closed producer.
@@ -100,7 +101,8 @@ impl<T: 'static> Producer<T> {
         flushed.await.map_err(|_| Error::closed("producer"))
     }
 
-    /// Publishes what is pending and releases everything. Closing again waits for the same and succeeds.
+    /// Publishes what is pending and releases everything (client-api §3.3). Closing again waits for the same and
+    /// succeeds.
     ///
     /// # Errors
     /// `Timeout` when what is pending could not be published within the client's operation timeout.

@@ -15,8 +15,8 @@ use crate::{
     transport::Link,
 };
 
-/// What a client needs for `pulsar+ssl://`. Nothing is trusted that is not named here: brokers of one cluster have
-/// certificates of an authority that the application knows.
+/// What a client needs for `pulsar+ssl://` (wire-protocol §10). Nothing is trusted that is not named here: brokers of
+/// one cluster have certificates of an authority that the application knows.
 #[derive(Clone)]
 pub struct TlsOptions {
     config: Arc<ClientConfig>,

@@ -12,18 +12,19 @@ use crate::address::BrokerAddress;
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A byte stream to a broker.
+/// A byte stream to a broker (wire-protocol §10).
 pub trait Link: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Link for T {}
 
-/// Opens links to brokers. TLS is the client's own affair: it shakes hands on the link when the address asks for it.
+/// Opens links to brokers (wire-protocol §10). TLS is the client's own affair: it shakes hands on the link when the
+/// address asks for it.
 pub trait Transport: Send + Sync + 'static {
     /// Opens a link to the broker at this address.
     fn connect<'a>(&'a self, address: &'a BrokerAddress) -> BoxFuture<'a, io::Result<Box<dyn Link>>>;
 }
 
-/// Plain TCP.
+/// Plain TCP (wire-protocol §10).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TcpTransport;
 

@@ -20,7 +20,7 @@ use crate::{
     schema::{Schema, Writers, to_wire},
 };
 
-/// Where a subscription starts that does not exist yet.
+/// Where a subscription starts that does not exist yet (client-api §4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InitialPosition {
     /// At the oldest message.
@@ -30,7 +30,7 @@ pub enum InitialPosition {
     Latest,
 }
 
-/// Configures a [`QueueConsumer`].
+/// Configures a [`QueueConsumer`] (client-api §4.2).
 pub struct QueueConsumerBuilder<T> {
     client: Arc<Shared>,
     schema: Arc<dyn Schema<T>>,
@@ -100,7 +100,7 @@ impl<T: 'static> QueueConsumerBuilder<T> {
         self
     }
 
-    /// Subscribes.
+    /// Subscribes (client-api §4.2, wire-protocol §6.1).
     ///
     /// # Errors
     /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ConsumerBusy` when the

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{Category, Error};
 
-/// Identifies one message within a topic. Opaque: its bytes are for storing, not for reading.
+/// Identifies one message within a topic (data-model §4). Opaque: its bytes are for storing, not for reading.
 ///
 /// Identifiers of one topic have a total order, which agrees with the order of publishing for all messages of one
 /// key. It says nothing about messages of different keys.
@@ -36,17 +36,18 @@ const AT: u8 = 1;
 const LATEST: u8 = 2;
 
 impl MessageId {
-    /// The oldest message that is still there.
+    /// The oldest message that is still there (data-model §4).
     pub fn earliest() -> Self {
         MessageId(Inner::Earliest)
     }
 
-    /// The next message to be published.
+    /// The next message to be published (data-model §4).
     pub fn latest() -> Self {
         MessageId(Inner::Latest)
     }
 
-    /// The identifier as bytes, which this and every later version of this client reads.
+    /// The identifier as bytes, which this and every later version of this client reads (data-model §4, stability
+    /// §4.3).
     ///
     /// The form is this client's own: a version (1 byte), a kind (1 byte) and for a message five big-endian numbers.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -66,7 +67,7 @@ impl MessageId {
         }
     }
 
-    /// Restores an identifier.
+    /// Restores an identifier (data-model §4, stability §4.3).
     ///
     /// # Errors
     /// `InvalidConfiguration` when the bytes are not from [`MessageId::to_bytes`].

@@ -47,7 +47,7 @@ pub enum QueueFull {
     Fail,
 }
 
-/// How payloads are compressed.
+/// How payloads are compressed (client-api §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
     /// Not at all.
@@ -63,7 +63,7 @@ pub enum Compression {
     Snappy,
 }
 
-/// Configures a [`Producer`].
+/// Configures a [`Producer`] (client-api §3.1).
 pub struct ProducerBuilder<T> {
     client: Arc<Shared>,
     schema: Arc<dyn Schema<T>>,
@@ -176,7 +176,8 @@ impl<T: 'static> ProducerBuilder<T> {
         self
     }
 
-    /// Creates the producer: resolves the topic, and under an exclusive access mode attaches to all of it.
+    /// Creates the producer (client-api §3.1, §7): resolves the topic, and under an exclusive access mode attaches to
+    /// all of it.
     ///
     /// # Errors
     /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ProducerBusy` when exclusive

@@ -20,7 +20,7 @@ use crate::core::{
     outgoing::Outgoing,
 };
 
-/// A message being put together.
+/// A message being put together (client-api §3.2).
 #[must_use = "a message is published by send or send_async"]
 pub struct MessageBuilder<'p, T> {
     producer: &'p Producer<T>,
@@ -61,7 +61,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self
     }
 
-    /// The key: messages of one key stay in order. The empty string is a key.
+    /// The key (client-api §3.2, data-model §2): messages of one key stay in order. The empty string is a key.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
@@ -122,7 +122,8 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self.replicate_to([NO_REPLICATION])
     }
 
-    /// Publishes the message and waits for its receipt. Dropping the future does not take the message back.
+    /// Publishes the message and waits for its receipt (client-api §3.2). Dropping the future does not take the
+    /// message back.
     ///
     /// # Errors
     /// `Timeout` without a receipt in the send timeout, `AlreadyClosed`, `InvalidConfiguration` without a value or
@@ -131,8 +132,8 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self.send_async().await
     }
 
-    /// Publishes the message without waiting: when this returns, it has its place in the order of sends. Failures of
-    /// any kind are in the ticket.
+    /// Publishes the message without waiting (client-api §3.2): when this returns, it has its place in the order of
+    /// sends. Failures of any kind are in the ticket.
     pub fn send_async(self) -> SendTicket {
         let requests = &self.producer.requests;
         let (done, result) = oneshot::channel();
@@ -196,7 +197,7 @@ fn since_1970(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// The result of a send to come: a future of the message's identifier.
+/// The result of a send to come (client-api §1, §3.2): a future of the message's identifier.
 #[derive(Debug)]
 pub struct SendTicket(Ticket);
 

@@ -16,7 +16,7 @@ use crate::core::{
     error::{Category, Error},
 };
 
-/// A value of a schema that is known at run time only.
+/// A value of a schema that is known at run time only (data-model §6).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum GenericValue {

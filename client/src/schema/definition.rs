@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The type of a record's field.
+/// The type of a record's field (data-model §6).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum FieldType {

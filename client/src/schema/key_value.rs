@@ -27,7 +27,7 @@ impl KeyValueEncoding {
     }
 }
 
-/// Pairs `(K, V)` as Pulsar's KEY_VALUE schema writes them.
+/// Pairs `(K, V)` as Pulsar's KEY_VALUE schema writes them (data-model §6).
 pub struct KeyValueSchema<K, V> {
     key: Arc<dyn Schema<K>>,
     value: Arc<dyn Schema<V>>,

@@ -83,7 +83,7 @@ pub trait Schema<T>: Send + Sync + 'static {
     }
 }
 
-/// A message's encoded value and what belongs to it.
+/// A message's encoded value and what belongs to it (data-model §6).
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Encoded<'a> {

@@ -6,7 +6,7 @@ use stc_proto::pulsar::schema::Type;
 use super::{Schema, SchemaInfo, mismatch};
 use crate::core::error::Error;
 
-/// Payloads as they are.
+/// Payloads as they are (data-model §6).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BytesSchema;
 
@@ -24,7 +24,7 @@ impl Schema<Bytes> for BytesSchema {
     }
 }
 
-/// UTF-8 text.
+/// UTF-8 text (data-model §6).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StringSchema;
 
@@ -42,7 +42,7 @@ impl Schema<String> for StringSchema {
     }
 }
 
-/// One byte, 0 or 1.
+/// One byte, 0 or 1 (data-model §6).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BoolSchema;
 

@@ -23,7 +23,8 @@ fn definition(text: impl Into<String>) -> Result<(Bytes, Avro), Error> {
     Ok((data, avro))
 }
 
-/// Records as JSON text. The definition is what the broker compares; serde writes and reads the records.
+/// Records as JSON text (data-model §6). The definition is what the broker compares; serde writes and reads the
+/// records.
 pub struct JsonSchema<T> {
     definition: Bytes,
     values: PhantomData<fn(T) -> T>,
@@ -55,7 +56,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Schema<T> for JsonSchema<T> {
     }
 }
 
-/// Records in Avro's binary form.
+/// Records in Avro's binary form (data-model §6).
 ///
 /// A record is read with the definition that it was written with, and its fields find those of `T` by name: mark
 /// fields with `#[serde(default)]` that older records lack. Fields of type bytes are anything that serde_json writes

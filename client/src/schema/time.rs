@@ -11,14 +11,14 @@ use stc_proto::pulsar::schema::Type;
 use super::{Schema, SchemaInfo, incompatible, mismatch};
 use crate::core::error::Error;
 
-/// A day, without a time zone.
+/// A day, without a time zone (data-model §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalDate {
     /// Days since 1970-01-01; negative before.
     pub days_since_1970: i64,
 }
 
-/// A time of day, without a time zone.
+/// A time of day, without a time zone (data-model §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalTime {
     /// Nanoseconds since midnight, below 86,400,000,000,000.
@@ -112,7 +112,7 @@ times! {
         |time: LocalTime| LocalTime::checked(time.nanos_of_day).map(|time| time.nanos_of_day), LocalTime::checked;
 }
 
-/// Seconds since 1970 in eight bytes and nanoseconds in four, big-endian: Pulsar's INSTANT.
+/// Seconds since 1970 in eight bytes and nanoseconds in four, big-endian (data-model §6): Pulsar's INSTANT.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstantSchema;
 
@@ -140,7 +140,7 @@ impl Schema<SystemTime> for InstantSchema {
     }
 }
 
-/// A local date and a local time one after the other: Pulsar's LOCAL_DATE_TIME.
+/// A local date and a local time one after the other (data-model §6): Pulsar's LOCAL_DATE_TIME.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalDateTimeSchema;
 

@@ -166,6 +166,32 @@ fn no_part_of_a_topic_shows_in_the_public_api() {
 }
 
 #[test]
+fn types_and_operations_name_the_section_that_they_implement() {
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    let mut without = Vec::new();
+    for file in files {
+        let source = fs::read_to_string(&file).unwrap();
+        let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let mut doc = String::new();
+        for line in source.lines().map(str::trim) {
+            if line.starts_with("///") || line.starts_with('#') {
+                doc.push_str(line);
+                continue;
+            }
+            let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub async fn "];
+            // Types made by macros have their words where the macro is called; deviants implement nothing.
+            let counts = !line.contains('$') && !file.ends_with("core/deviant.rs");
+            if counts && kinds.iter().any(|kind| line.starts_with(kind)) && !doc.contains('§') {
+                without.push(format!("{}: {line}", file.display()));
+            }
+            doc.clear();
+        }
+    }
+    assert!(without.is_empty(), "{without:#?}");
+}
+
+#[test]
 fn the_listing_sees_every_kind_of_item() {
     let source = "pub struct A {\n    pub field: u8,\n    hidden: u8,\n}\n\nimpl<T: 'static> A<T> {\n    pub async fn long(\n        \
                   &self,\n        x: u8,\n    ) -> u8 {\n    }\n    pub(crate) fn not(&self) {}\n}\n\npub enum E {\n    One,\n    \
