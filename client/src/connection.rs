@@ -389,6 +389,7 @@ impl Task {
                 }
             }
             C::Pong(_) => {}
+            C::AuthChallenge(_) if self.settings.deviance.is(Deviant::NoFreshCredentials) => {}
             C::AuthChallenge(_) => match self.settings.respond() {
                 Ok(response) => self.reply(response),
                 // The broker closes the connection in its own time.

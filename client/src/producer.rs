@@ -11,7 +11,7 @@ use std::sync::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use actor::{layout_changed, managed, sleep};
+pub(crate) use actor::{layout_changed, managed, sleep, without_schema};
 pub use builder::{AccessMode, Compression, ProducerBuilder, QueueFull};
 pub use message::{MessageBuilder, SendTicket};
 

@@ -107,6 +107,11 @@ impl<T: 'static> QueueConsumerBuilder<T> {
     /// subscription is of another kind, `NotSupported` when the broker does not know scalable topics, `NotConnected`
     /// when no broker is reached in the client's operation timeout, and what else the broker answers.
     pub async fn subscribe(self) -> Result<QueueConsumer<T>, Error> {
+        let deviance = self.client.deviance;
+        self.attach().await.map_err(|error| deviance.report(error))
+    }
+
+    async fn attach(self) -> Result<QueueConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
         let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);

@@ -507,6 +507,18 @@ mod tests {
     }
 
     #[test]
+    fn no_bytes_at_all_do_more_than_fail() {
+        let (schema, mut rng) = (avro(JAVA), crate::core::backoff::Rng::new(7));
+        for _ in 0..20_000 {
+            let len = rng.next() % 24;
+            let bytes: Vec<u8> = (0..len).map(|_| (rng.next() >> 32) as u8).collect();
+            if let Ok(value) = schema.decode(&bytes) {
+                assert!(value.is_object(), "seed 7: {bytes:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_schema_is_refused() {
         for definition in ["", "7", "{}", r#"{"type":"array"}"#, r#"{"type":"record","name":"R"}"#] {
             assert!(Avro::parse(definition.as_bytes()).is_err(), "{definition}");

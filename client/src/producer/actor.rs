@@ -316,7 +316,7 @@ async fn attach(
             request_id,
             producer_name: attach.name,
             metadata,
-            schema: settings.schema,
+            schema: settings.schema.filter(|_| !without_schema(&client, segment)),
             epoch: Some(attach.epoch),
             user_provided_producer_name: Some(attach.named_by_application),
             producer_access_mode: Some(settings.access as i32),
@@ -349,6 +349,11 @@ async fn attach(
         }
     };
     Outcome { segment, generation, result: result.await }
+}
+
+/// Whether a deviation leaves the schema out.
+pub(crate) fn without_schema(client: &Shared, segment: u64) -> bool {
+    client.deviance.is(Deviant::SchemaOnSomeSegments) && segment % 2 == 1
 }
 
 /// Pends while there is no watch.

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     client::Shared,
     core::{
+        deviant::Deviant,
         error::{Category, Error},
         outgoing::BatchLimits,
         producer::{ProducerConfig, ProducerCore, QueueLimits},
@@ -184,6 +185,11 @@ impl<T: 'static> ProducerBuilder<T> {
     /// access is not to be had, `NotSupported` when the broker does not know scalable topics, `NotConnected` when no
     /// broker is reached in the client's operation timeout, and what else the broker answers.
     pub async fn create(self) -> Result<Producer<T>, Error> {
+        let deviance = self.client.deviance;
+        self.attach().await.map_err(|error| deviance.report(error))
+    }
+
+    async fn attach(self) -> Result<Producer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
         let topic = layout_watch::parse_topic(self.topic.as_deref())?;
@@ -194,6 +200,13 @@ impl<T: 'static> ProducerBuilder<T> {
             return Err(Error::new(Category::InvalidConfiguration, "a batch holds at least one message"));
         }
         let access = match self.access {
+            _ if client.deviance.is(Deviant::IgnoreAccessMode) => ProducerAccessMode::Shared,
+            AccessMode::ExclusiveWithFencing if client.deviance.is(Deviant::FenceNobody) => {
+                ProducerAccessMode::Exclusive
+            }
+            AccessMode::WaitForExclusive if client.deviance.is(Deviant::WaitForNobody) => {
+                ProducerAccessMode::Exclusive
+            }
             AccessMode::Shared => ProducerAccessMode::Shared,
             AccessMode::Exclusive => ProducerAccessMode::Exclusive,
             AccessMode::ExclusiveWithFencing => ProducerAccessMode::ExclusiveWithFencing,
@@ -212,7 +225,9 @@ impl<T: 'static> ProducerBuilder<T> {
                 Compression::Snappy => CompressionType::Snappy,
             },
             send_timeout: (!self.send_timeout.is_zero()).then_some(self.send_timeout.as_millis() as u64),
-            initial_sequence_id: self.initial_sequence_id,
+            initial_sequence_id: self
+                .initial_sequence_id
+                .filter(|_| !client.deviance.is(Deviant::IgnoreInitialSequenceId)),
             backoff: client.backoff,
             limits_of_queue: QueueLimits {
                 max_pending: (self.max_pending > 0).then_some(self.max_pending),
@@ -221,10 +236,12 @@ impl<T: 'static> ProducerBuilder<T> {
             },
             deviance: client.deviance,
         };
+        let told = !client.deviance.is(Deviant::DropProducerProperties);
+        let properties = if told { self.properties } else { Vec::new() };
         let settings = Settings {
             access,
             schema: self.schema.info().map(to_wire),
-            properties: self.properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
+            properties: properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
         };
         let view = watch.state.borrow().view.clone();
         let core = ProducerCore::new(config, view, client.rng(), client.clocks.now());
@@ -239,7 +256,8 @@ impl<T: 'static> ProducerBuilder<T> {
         let (requests, receiver) = mpsc::unbounded_channel();
         let (opened, ready) = oneshot::channel();
         let waits_for_access = access == ProducerAccessMode::WaitForExclusive;
-        let exclusive = access != ProducerAccessMode::Shared;
+        let exclusive =
+            access != ProducerAccessMode::Shared && !client.deviance.is(Deviant::ExclusiveAtFirstSend);
         let actor = Actor::new(client.clone(), core, watch, settings, receiver, face.clone(), alive);
         tokio::spawn(actor.run(exclusive.then_some(opened)));
         let producer = Producer { requests, face, schema: self.schema };

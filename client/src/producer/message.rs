@@ -135,13 +135,13 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
     /// Publishes the message without waiting (client-api §3.2): when this returns, it has its place in the order of
     /// sends. Failures of any kind are in the ticket.
     pub fn send_async(self) -> SendTicket {
-        let requests = &self.producer.requests;
+        let (requests, deviance) = (&self.producer.requests, self.producer.face.deviance);
         let (done, result) = oneshot::channel();
         let requested = match self.build() {
             Ok(message) => {
                 requests.send(Request::Send(Box::new(message), done)).map_err(|_| Error::closed("producer"))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(deviance.report(error)),
         };
         SendTicket(match requested {
             Ok(()) => Ticket::Waiting(result),

@@ -323,6 +323,7 @@ impl ProducerCore {
     }
 
     pub(super) fn settle(&mut self, message: &Outgoing, result: Result<MessageId, Error>) {
+        let result = result.map_err(|error| self.deviance().report(error));
         self.failed_once |= result.is_err();
         if let Some(deadline) = message.deadline {
             self.deadlines.remove(&(deadline, message.order));
