@@ -2,6 +2,8 @@
 
 // Helpers are no tests to clippy; a panic is how they fail one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+// Each test prints its seed.
+#![allow(clippy::print_stdout)]
 
 mod blocking;
 mod classic;
