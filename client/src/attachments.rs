@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
     client::Shared,
-    connection::{Connection, Event, EventKind, EventSender, Party},
+    connection::{Answer, Connection, Event, EventKind, EventSender, Party},
     core::{deviant::Deviant, error::Error},
 };
 
@@ -76,10 +76,12 @@ impl Attachments {
             return *id;
         }
         let id = match self.party {
-            Party::Consumer => self.client.consumer_id(),
+            Party::Consumer | Party::Registration => self.client.consumer_id(),
             Party::Producer | Party::Session => self.client.producer_id(),
         };
-        self.ids.insert(segment, id);
+        if let Some(before) = self.ids.insert(segment, id) {
+            self.segments.remove(&before);
+        }
         self.segments.insert(id, segment);
         id
     }
@@ -112,9 +114,14 @@ impl Attachments {
     /// An attachment that nobody wants any more has come about: closes it.
     pub(crate) fn discard(&mut self, segment: u64, connection: &Connection) {
         if let Some(id) = self.ids.get(&segment).copied() {
-            connection.unregister(self.party, id);
-            connection.send(self.close_command(id));
+            self.discard_id(id, connection);
         }
+    }
+
+    /// The same for one whose segment may be forgotten, or have a newer attachment.
+    pub(crate) fn discard_id(&self, id: u64, connection: &Connection) {
+        connection.unregister(self.party, id);
+        connection.send(self.close_command(id));
     }
 
     /// Sends a frame on a segment's attachment; nowhere when there is none.
@@ -122,6 +129,18 @@ impl Attachments {
         if let Some(attachment) = self.standing.get(&segment) {
             attachment.connection.send(frame(attachment.id));
         }
+    }
+
+    /// Sends a request on a segment's attachment at once; its answer can be waited for later. `None` when there is no
+    /// attachment.
+    pub(crate) fn begin<C: Into<Command>>(
+        &self,
+        segment: u64,
+        command: impl FnOnce(u64, u64) -> C,
+    ) -> Option<Result<Answer, Error>> {
+        let attachment = self.standing.get(&segment)?;
+        let request_id = self.client.pool.request_id();
+        Some(attachment.connection.begin(request_id, command(attachment.id, request_id)))
     }
 
     /// Closes a segment's attachment; [`SegmentEvent::Closed`] tells that the broker has answered.
@@ -202,7 +221,7 @@ impl Attachments {
                     self.early.push(event);
                     return Vec::new();
                 };
-                if attachment.connection.id() != event.connection {
+                if attachment.connection.id() != event.connection || attachment.id != id {
                     return Vec::new();
                 }
                 if matches!(frame.command, Command::CloseProducer(_) | Command::CloseConsumer(_)) {
@@ -230,7 +249,9 @@ impl Drop for Attachments {
 
 fn close(party: Party, id: u64, request_id: u64) -> Command {
     match party {
-        Party::Consumer => CommandCloseConsumer { consumer_id: id, request_id, ..Default::default() }.into(),
+        Party::Consumer | Party::Registration => {
+            CommandCloseConsumer { consumer_id: id, request_id, ..Default::default() }.into()
+        }
         Party::Producer | Party::Session => {
             CommandCloseProducer { producer_id: id, request_id, ..Default::default() }.into()
         }

@@ -23,23 +23,25 @@
 //!
 //! Do not call it from async code: a call holds up its thread until it ends.
 
+mod consumers;
+
 use std::{
     future::Future,
     pin::pin,
     sync::{Arc, mpsc},
     thread,
-    time::Duration,
 };
 
 use tokio::{
     runtime::{self, Handle},
     sync::{oneshot, watch},
-    time::Instant,
 };
 
+pub use consumers::{CheckpointConsumer, QueueConsumer, StreamConsumer};
+
 use crate::{
-    ClientBuilder, Error, Message, MessageBuilder, MessageId, ProducerBuilder, QueueConsumerBuilder, Schema,
-    core::error::Category,
+    CheckpointConsumerBuilder, ClientBuilder, Error, MessageBuilder, MessageId, ProducerBuilder,
+    QueueConsumerBuilder, Schema, StreamConsumerBuilder, core::error::Category,
 };
 
 /// The thread that runs a client, and the way to it.
@@ -81,34 +83,23 @@ impl Engine {
         &self,
         operation: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
+        let (done, result) = mpsc::sync_channel(1);
         let mut interrupts = self.interrupts.subscribe();
-        self.complete(async move {
+        self.handle.spawn(async move {
             let operation = pin!(operation);
-            tokio::select! {
+            let ended = tokio::select! {
                 // What has ended is told, so that no message is lost over an interrupt.
                 biased;
                 ended = operation => ended,
-                _ = interrupts.changed() => Err(interrupted()),
-            }
-        })
-    }
-
-    /// Waits on the calling thread for an operation that looks for interrupts by itself.
-    fn complete<T: Send + 'static>(
-        &self,
-        operation: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        let (done, result) = mpsc::sync_channel(1);
-        self.handle.spawn(async move {
+                _ = interrupts.changed() => {
+                    Err(Error::new(Category::Interrupted, "the blocking call was interrupted"))
+                }
+            };
             // Whoever asked waits below.
-            let _ = done.send(operation.await);
+            let _ = done.send(ended);
         });
         result.recv().unwrap_or_else(|_| Err(Error::closed("client")))
     }
-}
-
-fn interrupted() -> Error {
-    Error::new(Category::Interrupted, "the blocking call was interrupted")
 }
 
 impl std::fmt::Debug for Engine {
@@ -163,6 +154,34 @@ impl PulsarClient {
         let builder = configure(self.client.queue_consumer(schema));
         let consumer = self.engine.wait(builder.subscribe())?;
         Ok(QueueConsumer { engine: self.engine.clone(), consumer })
+    }
+
+    /// Subscribes a stream consumer (client-api §4.1).
+    ///
+    /// # Errors
+    /// As for [`StreamConsumerBuilder::subscribe`], and `Interrupted`.
+    pub fn stream_consumer<T: Send + 'static>(
+        &self,
+        schema: impl Schema<T>,
+        configure: impl FnOnce(StreamConsumerBuilder<T>) -> StreamConsumerBuilder<T>,
+    ) -> Result<StreamConsumer<T>, Error> {
+        let builder = configure(self.client.stream_consumer(schema));
+        let consumer = self.engine.wait(builder.subscribe())?;
+        Ok(StreamConsumer { engine: self.engine.clone(), consumer })
+    }
+
+    /// Creates a checkpoint consumer (client-api §4.3).
+    ///
+    /// # Errors
+    /// As for [`CheckpointConsumerBuilder::create`], and `Interrupted`.
+    pub fn checkpoint_consumer<T: Send + 'static>(
+        &self,
+        schema: impl Schema<T>,
+        configure: impl FnOnce(CheckpointConsumerBuilder<T>) -> CheckpointConsumerBuilder<T>,
+    ) -> Result<CheckpointConsumer<T>, Error> {
+        let builder = configure(self.client.checkpoint_consumer(schema));
+        let consumer = self.engine.wait(builder.create())?;
+        Ok(CheckpointConsumer { engine: self.engine.clone(), consumer })
     }
 
     /// Ends every call on this client that waits at this moment, on whatever thread, with `Interrupted` (error-model
@@ -275,103 +294,5 @@ impl SendTicket {
 impl std::fmt::Debug for SendTicket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.ticket.fmt(f)
-    }
-}
-
-/// Receives the messages of a topic (client-api §4.2); the blocking form of [`crate::QueueConsumer`].
-#[derive(Debug)]
-pub struct QueueConsumer<T> {
-    engine: Arc<Engine>,
-    consumer: crate::QueueConsumer<T>,
-}
-
-impl<T> Clone for QueueConsumer<T> {
-    fn clone(&self) -> Self {
-        QueueConsumer { engine: self.engine.clone(), consumer: self.consumer.clone() }
-    }
-}
-
-impl<T: Send + 'static> QueueConsumer<T> {
-    /// The canonical name of the topic.
-    pub fn topic(&self) -> &str {
-        self.consumer.topic()
-    }
-
-    /// The subscription's name.
-    pub fn subscription(&self) -> &str {
-        self.consumer.subscription()
-    }
-
-    /// Waits for a message (client-api §4).
-    ///
-    /// # Errors
-    /// As for [`crate::QueueConsumer::receive`], and `Interrupted`.
-    pub fn receive(&self) -> Result<Message<T>, Error> {
-        let consumer = self.consumer.clone();
-        self.engine.wait(async move { consumer.receive().await })
-    }
-
-    /// Waits for a message, but not longer than this; `None` when the time is over.
-    ///
-    /// # Errors
-    /// As for [`QueueConsumer::receive`].
-    pub fn receive_timeout(&self, limit: Duration) -> Result<Option<Message<T>>, Error> {
-        let consumer = self.consumer.clone();
-        self.engine.wait(async move { consumer.receive_timeout(limit).await })
-    }
-
-    /// Receives up to `max` messages; returns earlier, with fewer or none, when `limit` is over, and with those that it
-    /// has when it is interrupted.
-    ///
-    /// # Errors
-    /// As for [`QueueConsumer::receive`], unless messages were received already.
-    pub fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
-        let consumer = self.consumer.clone();
-        let mut interrupts = self.engine.interrupts.subscribe();
-        self.engine.complete(async move {
-            let until = Instant::now() + limit;
-            let mut messages = Vec::new();
-            while messages.len() < max {
-                let left = until.saturating_duration_since(Instant::now());
-                let received = tokio::select! {
-                    biased;
-                    received = consumer.receive_timeout(left) => received,
-                    _ = interrupts.changed() => Err(interrupted()),
-                };
-                match received {
-                    Ok(Some(message)) => messages.push(message),
-                    Err(error) if messages.is_empty() => return Err(error),
-                    Ok(None) | Err(_) => break,
-                }
-            }
-            Ok(messages)
-        })
-    }
-
-    /// Acknowledges one message (client-api §4.2).
-    ///
-    /// # Errors
-    /// As for [`crate::QueueConsumer::acknowledge`], and `Interrupted`.
-    pub fn acknowledge(&self, id: &MessageId) -> Result<(), Error> {
-        let (consumer, id) = (self.consumer.clone(), id.clone());
-        self.engine.wait(async move { consumer.acknowledge(&id).await })
-    }
-
-    /// Has one message delivered again, after the redelivery delay (client-api §4.2).
-    ///
-    /// # Errors
-    /// As for [`QueueConsumer::acknowledge`].
-    pub fn negative_acknowledge(&self, id: &MessageId) -> Result<(), Error> {
-        let (consumer, id) = (self.consumer.clone(), id.clone());
-        self.engine.wait(async move { consumer.negative_acknowledge(&id).await })
-    }
-
-    /// Releases everything; acknowledges nothing (client-api §4.2). Closing again succeeds.
-    ///
-    /// # Errors
-    /// `Interrupted`.
-    pub fn close(&self) -> Result<(), Error> {
-        let consumer = self.consumer.clone();
-        self.engine.wait(async move { consumer.close().await })
     }
 }

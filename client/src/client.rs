@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::{
     address::{BrokerAddress, parse_service_url},
     authentication::Authentication,
+    checkpoint::CheckpointConsumerBuilder,
     clock::{Clock, Clocks, SystemClock},
     connection::ConnectionSettings,
     consumer::QueueConsumerBuilder,
@@ -25,6 +26,7 @@ use crate::{
     pool::Pool,
     producer::ProducerBuilder,
     schema::Schema,
+    stream::StreamConsumerBuilder,
     tls::TlsOptions,
     transport::{TcpTransport, Transport},
 };
@@ -113,6 +115,16 @@ impl PulsarClient {
     /// Configures a queue consumer (client-api §4.2).
     pub fn queue_consumer<T: 'static>(&self, schema: impl Schema<T>) -> QueueConsumerBuilder<T> {
         QueueConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
+    }
+
+    /// Configures a stream consumer (client-api §4.1).
+    pub fn stream_consumer<T: 'static>(&self, schema: impl Schema<T>) -> StreamConsumerBuilder<T> {
+        StreamConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
+    }
+
+    /// Configures a checkpoint consumer (client-api §4.3).
+    pub fn checkpoint_consumer<T: 'static>(&self, schema: impl Schema<T>) -> CheckpointConsumerBuilder<T> {
+        CheckpointConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
     }
 
     /// Closes all producers and consumers, which completes what is pending, and then the connections (client-api §2).

@@ -56,6 +56,8 @@ pub(crate) enum Party {
     Producer,
     Consumer,
     Session,
+    /// A consumer's registration with a controller; the ids are consumer ids.
+    Registration,
 }
 
 /// How connections introduce themselves and when they count as dead.
@@ -114,6 +116,8 @@ struct State {
     /// Why the connection is lost, once it is.
     lost: Option<Error>,
     requests: BTreeMap<u64, oneshot::Sender<Result<Command, Error>>>,
+    /// Requests whose answers go to a party, in order with what else the broker sends it.
+    expected: BTreeMap<u64, (Party, u64)>,
     parties: BTreeMap<(Party, u64), EventSender>,
 }
 
@@ -229,6 +233,14 @@ impl Connection {
         command: impl Into<Command>,
         limit: Option<Duration>,
     ) -> Result<Command, Error> {
+        self.begin(request_id, command)?.wait(limit).await
+    }
+
+    /// Sends a request at once; its answer can be waited for later.
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection is lost already.
+    pub(crate) fn begin(&self, request_id: u64, command: impl Into<Command>) -> Result<Answer, Error> {
         let command = command.into();
         let name = command.name();
         let (sender, answer) = oneshot::channel();
@@ -239,15 +251,15 @@ impl Connection {
             }
             state.requests.insert(request_id, sender);
         }
-        let _forget = ForgetRequest { state: &self.state, request_id };
         self.send(Frame { command, payload: None });
-        let answer = match limit {
-            Some(limit) => timeout(limit, answer)
-                .await
-                .map_err(|_| Error::unanswered(format!("{} did not answer {name} in time", self.address)))?,
-            None => answer.await,
-        };
-        answer.unwrap_or_else(|_| Err(Error::not_connected("the connection is lost")))
+        let forget = ForgetRequest { state: self.state.clone(), request_id };
+        Ok(Answer { answer, name, address: self.address.clone(), _forget: forget })
+    }
+
+    /// Sends a request whose answer goes to a registered party.
+    pub(crate) fn ask(&self, party: Party, id: u64, request_id: u64, command: impl Into<Command>) {
+        lock(&self.state).expected.insert(request_id, (party, id));
+        self.send(Frame { command: command.into(), payload: None });
     }
 
     /// Hands on what the broker sends to this producer, consumer or session, and the loss of the connection.
@@ -268,14 +280,40 @@ impl Connection {
     }
 }
 
-struct ForgetRequest<'a> {
-    state: &'a Mutex<State>,
+/// The answer to a request, still to come.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    answer: oneshot::Receiver<Result<Command, Error>>,
+    name: &'static str,
+    address: BrokerAddress,
+    _forget: ForgetRequest,
+}
+
+impl Answer {
+    /// Waits for it; without `limit` as long as the connection lives.
+    ///
+    /// # Errors
+    /// The broker's error, `Timeout`, or `NotConnected`.
+    pub(crate) async fn wait(self, limit: Option<Duration>) -> Result<Command, Error> {
+        let answer = match limit {
+            Some(limit) => timeout(limit, self.answer).await.map_err(|_| {
+                Error::unanswered(format!("{} did not answer {} in time", self.address, self.name))
+            })?,
+            None => self.answer.await,
+        };
+        answer.unwrap_or_else(|_| Err(Error::not_connected("the connection is lost")))
+    }
+}
+
+#[derive(Debug)]
+struct ForgetRequest {
+    state: Arc<Mutex<State>>,
     request_id: u64,
 }
 
-impl Drop for ForgetRequest<'_> {
+impl Drop for ForgetRequest {
     fn drop(&mut self) {
-        lock(self.state).requests.remove(&self.request_id);
+        lock(&self.state).requests.remove(&self.request_id);
     }
 }
 
@@ -397,6 +435,15 @@ impl Task {
             },
             // Exclusive access is still waited for: the answer that counts comes later, with the same request id.
             C::ProducerSuccess(success) if success.producer_ready == Some(false) => {}
+            C::Error(CommandError { request_id, .. })
+            | C::ScalableTopicSubscribeResponse(CommandScalableTopicSubscribeResponse {
+                request_id, ..
+            }) if lock(&self.state).expected.contains_key(request_id) => {
+                let party = lock(&self.state).expected.remove(request_id);
+                if let Some((party, id)) = party {
+                    self.hand_on(party, id, frame);
+                }
+            }
             C::Error(error) => {
                 let failure = Error::server(error.error, &error.message);
                 self.answer(error.request_id, Err(failure));
@@ -410,6 +457,14 @@ impl Task {
             }) => {
                 self.answer(*request_id, Ok(frame.command));
             }
+            C::GetLastMessageIdResponse(answer) => self.answer(answer.request_id, Ok(frame.command)),
+            C::AckResponse(CommandAckResponse { request_id: Some(request_id), error, message, .. }) => {
+                let answer = match error {
+                    Some(error) => Err(Error::server(*error, message.as_deref().unwrap_or_default())),
+                    None => Ok(()),
+                };
+                self.answer(*request_id, answer.map(|()| frame.command));
+            }
             C::SendReceipt(CommandSendReceipt { producer_id: id, .. })
             | C::SendError(CommandSendError { producer_id: id, .. })
             | C::CloseProducer(CommandCloseProducer { producer_id: id, .. }) => {
@@ -422,6 +477,9 @@ impl Task {
                 self.hand_on(Party::Consumer, *id, frame);
             }
             C::ScalableTopicUpdate(update) => self.hand_on(Party::Session, update.session_id, frame),
+            C::ScalableTopicAssignmentUpdate(update) => {
+                self.hand_on(Party::Registration, update.consumer_id, frame);
+            }
             other => tracing::debug!(command = other.name(), "nobody waits for this command"),
         }
     }

@@ -40,6 +40,8 @@ pub(crate) struct Face {
     pub(crate) subscription: String,
     pub(crate) queue: ReceiveQueue,
     pub(crate) deviance: Deviance,
+    /// How many messages are enough to wait for.
+    pub(crate) receiver_queue: usize,
 }
 
 /// Receives the messages of a topic in no particular order, sharing them with the other queue consumers of its
@@ -105,21 +107,15 @@ impl<T: 'static> QueueConsumer<T> {
         }
     }
 
-    /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over.
+    /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
+    /// with fewer when as many as the receive queue may hold are there. Nothing is lost when the future is dropped.
     ///
     /// # Errors
-    /// As for [`QueueConsumer::receive`], unless messages were received already.
+    /// As for [`QueueConsumer::receive`].
     pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
         let until = Instant::now() + limit;
-        let mut messages = Vec::new();
-        while messages.len() < max {
-            match timeout_at(until, self.face.queue.pop()).await {
-                Ok(Ok(delivery)) => messages.push(self.received(delivery)),
-                Ok(Err(error)) if messages.is_empty() => return Err(error),
-                Ok(Err(_)) | Err(_) => break,
-            }
-        }
-        Ok(messages)
+        let taken = self.face.queue.pop_many(max, self.face.receiver_queue, until).await?;
+        Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
     }
 
     /// Acknowledges one message (client-api §4.2): it will not be delivered again. Others, of the same batch too,

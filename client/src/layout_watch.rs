@@ -9,7 +9,7 @@ use stc_proto::{
     pulsar::{CommandScalableTopicClose, CommandScalableTopicLookup, CommandScalableTopicUpdate},
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -38,8 +38,16 @@ pub(crate) struct WatchState {
 /// An open layout watch. Dropping it closes the session on the wire.
 pub(crate) struct LayoutWatch {
     pub(crate) state: watch::Receiver<WatchState>,
+    refresh: Arc<Notify>,
     session: SharedSession,
     task: JoinHandle<()>,
+}
+
+impl LayoutWatch {
+    /// Looks the topic up anew, in a session that takes the place of the current one.
+    pub(crate) fn refresh(&self) {
+        self.refresh.notify_one();
+    }
 }
 
 impl Drop for LayoutWatch {
@@ -250,8 +258,9 @@ impl Follower {
     fn start(self, view: View, session: Option<Session>, events: Option<Events>) -> LayoutWatch {
         let (state, receiver) = watch::channel(WatchState { view, revision: 1, synced: true });
         let session = Arc::new(Mutex::new(session));
-        let task = tokio::spawn(self.follow(state, session.clone(), events));
-        LayoutWatch { state: receiver, session, task }
+        let refresh = Arc::new(Notify::new());
+        let task = tokio::spawn(self.follow(state, session.clone(), events, refresh.clone()));
+        LayoutWatch { state: receiver, refresh, session, task }
     }
 
     async fn follow(
@@ -259,11 +268,13 @@ impl Follower {
         state: watch::Sender<WatchState>,
         session: SharedSession,
         mut events: Option<Events>,
+        refresh: Arc<Notify>,
     ) {
         loop {
-            while let Some(Event { kind: EventKind::Frame { frame, .. }, .. }) = match &mut events {
-                Some(events) => events.recv().await,
-                None => std::future::pending().await,
+            while let Some(Event { kind: EventKind::Frame { frame, .. }, .. }) = tokio::select! {
+                biased;
+                event = next(&mut events) => event,
+                () = refresh.notified() => None,
             } {
                 if let Command::ScalableTopicUpdate(update) = frame.command {
                     let _ = self.apply(update).map(|applied| applied && self.publish(&state));
@@ -321,5 +332,12 @@ impl Follower {
         let view = self.tracker.current().cloned();
         let view = view.ok_or_else(|| Error::new(Category::Unknown, "the watch brought no layout"))?;
         Ok(self.start(view, None, None))
+    }
+}
+
+async fn next(events: &mut Option<Events>) -> Option<Event> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
     }
 }

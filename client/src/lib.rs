@@ -1,5 +1,5 @@
 //! A client for Apache Pulsar Scalable Topics, as the Scalable Topics Client Specification 1.0 describes it: the
-//! producer and the queue consumer.
+//! producer, the queue consumer and the stream consumer.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), stc_client::Error> {
@@ -30,6 +30,9 @@
 //! | `client` | the client and its configuration |
 //! | `producer` | the producer: handle, builders, task |
 //! | `consumer` | the queue consumer: handle, builder, task |
+//! | `checkpoint` | the checkpoint consumer: handle, builder, task |
+//! | `stream` | the stream consumer: handle, builder, task |
+//! | `registration` | an ordered consumer's registration on the connection to its controller |
 //! | `message` | a received message |
 //! | `schema` | values to payloads and back |
 //! | `layout_watch` | resolves a topic and follows its layout |
@@ -42,13 +45,13 @@
 //! | `tls`, `authentication` | whom the client trusts; who it is |
 //! | `address`, `clock` | service URLs; what time it is |
 //!
-//! Not offered yet: stream and checkpoint consumers, transactions, namespace subscriptions, dead letters, chunked and
-//! encrypted messages.
+//! Not offered yet: transactions, namespace subscriptions, dead letters, chunked and encrypted messages.
 
 mod address;
 mod attachments;
 mod authentication;
 pub mod blocking;
+mod checkpoint;
 mod client;
 mod clock;
 mod connection;
@@ -59,16 +62,20 @@ mod message;
 mod pool;
 mod producer;
 mod receive_queue;
+mod registration;
 mod schema;
+mod stream;
 mod tls;
 mod transport;
 
 pub use address::BrokerAddress;
 pub use authentication::{Authentication, TokenAuthentication};
+pub use checkpoint::{CheckpointConsumer, CheckpointConsumerBuilder};
 pub use client::{ClientBuilder, PulsarClient};
 pub use clock::{Clock, SystemClock};
 pub use consumer::{InitialPosition, QueueConsumer, QueueConsumerBuilder};
 pub use core::{
+    checkpoint::position::Checkpoint,
     error::{Category, Error},
     message_id::MessageId,
 };
@@ -83,6 +90,7 @@ pub use schema::{
     LocalTimeSchema, RecordDefinition, Schema, SchemaInfo, StringSchema, TimeSchema, TimestampSchema,
 };
 pub use stc_proto::pulsar::schema::Type as SchemaType;
+pub use stream::{StreamConsumer, StreamConsumerBuilder};
 pub use tls::TlsOptions;
 pub use transport::{BoxFuture, Link, TcpTransport, Transport};
 

@@ -108,6 +108,25 @@ impl Pool {
         Ok(connection)
     }
 
+    /// The connection to a topic's controller: at the broker that the layout names, else at the service URL.
+    ///
+    /// # Errors
+    /// As for [`Pool::connect`].
+    pub(crate) async fn controller(
+        &self,
+        topic: &str,
+        named: Option<&str>,
+    ) -> Result<Arc<Connection>, Error> {
+        let connection = match named {
+            Some(url) if !self.settings.deviance.is(Deviant::RegistersAtServiceUrl) => {
+                self.get(BrokerAddress::parse(url)?.into()).await?
+            }
+            _ => self.service().await?,
+        };
+        self.check_support(&connection, topic)?;
+        Ok(connection)
+    }
+
     /// Finds the broker that serves a topic.
     pub(crate) async fn lookup(&self, topic: &str) -> Result<Arc<Connection>, Error> {
         let found = timeout(self.operation_timeout, self.follow(topic));

@@ -6,46 +6,91 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     core::{consumer::Delivery, error::Error},
     schema::Writers,
 };
 
-#[derive(Debug, Default)]
-pub(crate) struct ReceiveQueue {
-    state: Mutex<State>,
+/// What a receive queue holds.
+pub(crate) trait Queued {
+    /// What the queue keeps of everything that was taken out of it.
+    type Passed: Default;
+
+    /// It is taken out.
+    fn pass(&self, _: &mut Self::Passed) {}
+
+    /// The message in it.
+    fn delivery(&mut self) -> &mut Delivery;
+}
+
+impl Queued for Delivery {
+    type Passed = ();
+
+    fn delivery(&mut self) -> &mut Delivery {
+        self
+    }
+}
+
+pub(crate) struct ReceiveQueue<T: Queued = Delivery> {
+    state: Mutex<State<T>>,
     /// Present when the consumer's schema wants to know what messages were written with.
     writers: Option<Writers>,
     changed: Notify,
-    /// Tells those who ask the broker for something that the queue is closed.
+    /// Tells those who ask the broker for a schema that the queue is closed.
     ended: Notify,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    messages: VecDeque<Delivery>,
+struct State<T: Queued> {
+    messages: VecDeque<T>,
+    passed: T::Passed,
     closed: bool,
 }
 
-impl ReceiveQueue {
+/// A message whose schema the broker has to be asked for first. The message stays where it is.
+struct Unknown {
+    segment: u64,
+    version: Bytes,
+}
+
+enum Next<T> {
+    Ready(T),
+    Nothing,
+    Unknown(Unknown),
+}
+
+impl<T: Queued> ReceiveQueue<T> {
     pub(crate) fn new(writers: Option<Writers>) -> Self {
-        ReceiveQueue { writers, ..Default::default() }
+        let state = State { messages: VecDeque::new(), passed: T::Passed::default(), closed: false };
+        ReceiveQueue { state: Mutex::new(state), writers, changed: Notify::new(), ended: Notify::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, delivery: Delivery) {
+    pub(crate) fn push(&self, delivery: T) {
         self.state().messages.push_back(delivery);
-        self.changed.notify_one();
+        // All of them: one that waits for several messages leaves this one to the others.
+        self.changed.notify_waiters();
     }
 
-    /// Takes out what a segment delivered and nobody received: it will be delivered again.
-    pub(crate) fn purge(&self, segment: u64) {
-        self.state().messages.retain(|delivery| delivery.segment != segment);
+    /// Takes out what nobody received and nobody will: from now on it cannot be received any more.
+    pub(crate) fn purge(&self, gone: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut state = self.state();
+        let messages = std::mem::take(&mut state.messages);
+        let (purged, kept) = messages.into_iter().partition(gone);
+        state.messages = kept;
+        Vec::from(purged as VecDeque<T>)
+    }
+
+    /// Works on what the queue keeps of everything that was taken out; nothing is taken out meanwhile.
+    pub(crate) fn passed<R>(&self, work: impl FnOnce(&mut T::Passed) -> R) -> R {
+        work(&mut self.state().passed)
     }
 
     /// Ends all receives, now and later.
@@ -58,67 +103,99 @@ impl ReceiveQueue {
         self.ended.notify_waiters();
     }
 
-    /// Takes the next message, if one is there and everything is known about it.
-    fn next(&self) -> Result<Next, Error> {
-        let mut state = self.state();
-        if state.closed {
-            return Err(Error::closed("consumer"));
-        }
-        let Some(front) = state.messages.front_mut() else { return Ok(Next::Nothing) };
-        if let (Some(writers), Some(version)) = (&self.writers, &front.message.schema_version) {
-            match writers.get(version) {
-                Some(writer) => front.message.writer = writer,
-                None => {
-                    return Ok(Next::Unknown { segment: front.segment, version: version.clone() });
-                }
-            }
-        }
-        Ok(state.messages.pop_front().map_or(Next::Nothing, |delivery| Next::Ready(Box::new(delivery))))
-    }
-
     /// Waits for the next message. Nothing is lost when the future is dropped.
-    pub(crate) async fn pop(&self) -> Result<Delivery, Error> {
+    pub(crate) async fn pop(&self) -> Result<T, Error> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on a push or a close is not missed.
             changed.as_mut().enable();
             match self.next()? {
-                Next::Ready(delivery) => return Ok(*delivery),
+                Next::Ready(delivery) => return Ok(delivery),
                 Next::Nothing => changed.await,
-                Next::Unknown { segment, version } => {
-                    // Should this future be dropped, another one goes on with the message.
-                    let _pass_on = PassOn(&self.changed);
-                    let mut closed = std::pin::pin!(self.ended.notified());
-                    closed.as_mut().enable();
-                    if let Some(writers) = &self.writers
-                        && !self.state().closed
-                    {
-                        tokio::select! {
-                            biased;
-                            () = writers.fetch(segment, version) => {}
-                            () = closed => {}
-                        }
-                    }
-                }
+                Next::Unknown(unknown) => self.ask(unknown).await,
             }
         }
     }
-}
 
-enum Next {
-    Ready(Box<Delivery>),
-    Nothing,
-    /// The broker has to be asked for the schema of the next message first. The message stays where it is.
-    Unknown {
-        segment: u64,
-        version: Bytes,
-    },
-}
+    /// Waits until `enough` messages are there or the time is over, and takes up to `max`. Nothing is taken before
+    /// that, so nothing is lost when the future is dropped.
+    pub(crate) async fn pop_many(&self, max: usize, enough: usize, until: Instant) -> Result<Vec<T>, Error> {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let waiting = {
+                let state = self.state();
+                !state.closed && state.messages.len() < enough.min(max) && Instant::now() < until
+            };
+            if waiting {
+                // When the time is over the condition above is.
+                let _ = timeout_at(until, changed).await;
+                continue;
+            }
+            if let Some(unknown) = self.first_unknown(max)
+                && Instant::now() < until
+            {
+                let _ = timeout_at(until, self.ask(unknown)).await;
+                continue;
+            }
+            let mut taken = Vec::new();
+            while taken.len() < max {
+                match self.next() {
+                    Ok(Next::Ready(next)) => taken.push(next),
+                    Ok(Next::Nothing | Next::Unknown(_)) => break,
+                    Err(error) if taken.is_empty() => return Err(error),
+                    Err(_) => break,
+                }
+            }
+            return Ok(taken);
+        }
+    }
 
-struct PassOn<'a>(&'a Notify);
+    /// Takes the next message, if one is there and everything is known about it.
+    fn next(&self) -> Result<Next<T>, Error> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(Error::closed("consumer"));
+        }
+        let Some(front) = state.messages.front_mut() else { return Ok(Next::Nothing) };
+        if let Some(unknown) = self.complete(front) {
+            return Ok(Next::Unknown(unknown));
+        }
+        let Some(next) = state.messages.pop_front() else { return Ok(Next::Nothing) };
+        next.pass(&mut state.passed);
+        Ok(Next::Ready(next))
+    }
 
-impl Drop for PassOn<'_> {
-    fn drop(&mut self) {
-        self.0.notify_one();
+    /// Adds what is known about the schema of a message; what has to be asked for if nothing is.
+    fn complete(&self, queued: &mut T) -> Option<Unknown> {
+        let delivery = queued.delivery();
+        let (writers, version) = (self.writers.as_ref()?, delivery.message.schema_version.as_ref()?);
+        match writers.get(version) {
+            Some(writer) => {
+                delivery.message.writer = writer;
+                None
+            }
+            None => Some(Unknown { segment: delivery.segment, version: version.clone() }),
+        }
+    }
+
+    fn first_unknown(&self, max: usize) -> Option<Unknown> {
+        self.writers.as_ref()?;
+        self.state().messages.iter_mut().take(max).find_map(|queued| self.complete(queued))
+    }
+
+    /// Asks the broker, until the queue is closed.
+    async fn ask(&self, Unknown { segment, version }: Unknown) {
+        let mut ended = std::pin::pin!(self.ended.notified());
+        ended.as_mut().enable();
+        if let Some(writers) = &self.writers
+            && !self.state().closed
+        {
+            tokio::select! {
+                biased;
+                () = writers.fetch(segment, version) => {}
+                () = ended => {}
+            }
+        }
     }
 }

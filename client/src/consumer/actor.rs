@@ -249,7 +249,9 @@ impl Actor {
                 Effect::Detach { segment } => self.attachments.detach(segment),
                 Effect::Forget { segment } => self.attachments.forget(segment),
                 Effect::Deliver(delivery) => self.face.queue.push(delivery),
-                Effect::Purge { segment } => self.face.queue.purge(segment),
+                Effect::Purge { segment } => {
+                    self.face.queue.purge(|delivery| delivery.segment == segment);
+                }
                 Effect::Opened(result) => {
                     if let Some(opened) = opened.take() {
                         let _ = opened.send(result);

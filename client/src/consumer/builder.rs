@@ -152,6 +152,7 @@ impl<T: 'static> QueueConsumerBuilder<T> {
             subscription,
             queue: ReceiveQueue::new(writers),
             deviance: client.deviance,
+            receiver_queue: self.receiver_queue as usize,
         });
         let (requests, receiver) = mpsc::unbounded_channel();
         let (opened, ready) = oneshot::channel();

@@ -150,6 +150,124 @@ deviants! {
     ReceiveTimeoutIsError "receive-timeout-is-error" ["API-4.4"]
         "Fails a receive whose time is over.";
 
+    // ---- C7: stream consumer
+    StayWithOldController "stay-with-old-controller" ["IMPL-8.1", "IMPL-8.13"]
+        "Stays registered where the controller was when a push names another broker for it.";
+    NoReregistration "no-reregistration" ["IMPL-8.13", "IMPL-8.15"]
+        "Does not register again after a lost or refused registration.";
+    NoLookupOnLoss "no-lookup-on-loss" ["IMPL-8.13", "WIRE-6.2.18"]
+        "Registers again without looking the topic up anew.";
+    ApplyStaleAssignment "stale-assignment-applied" ["IMPL-8.9", "WIRE-6.2.16"]
+        "Applies assignments of older layouts.";
+    IgnoreEqualAssignment "equal-assignment-ignored" ["IMPL-8.9"]
+        "Applies an assignment only when its layout is newer.";
+    RegistersAtServiceUrl "registers-at-service-url" ["IMPL-8.1", "IMPL-8.2", "WIRE-6.2.3"]
+        "Registers at the service URL, whatever broker the layout names.";
+    NewNameOnReconnect "new-name-on-reconnect" ["IMPL-8.13", "WIRE-6.2.18"]
+        "Registers under a new name after a lost connection.";
+    NewIdOnReconnect "new-id-on-reconnect" ["WIRE-6.2.5", "IMPL-8.13"]
+        "Registers under a new consumer id after a lost connection.";
+    IgnoreAssignmentUpdates "ignore-assignment-updates" ["IMPL-8.7", "API-4.1.10"]
+        "Keeps the first assignment for ever.";
+    KeepDroppedSegments "keep-dropped-segments" ["IMPL-8.5", "IMPL-8.7", "WIRE-6.2.10"]
+        "Stays attached to segments that left the assignment.";
+    SkipAssignedSegment "skip-assigned-segment" ["IMPL-8.5", "IMPL-5.9", "WIRE-6.2.7"]
+        "Leaves the last of several assigned segments alone.";
+    AttachUnassigned "attach-unassigned" ["IMPL-8.5", "WIRE-6.2.7"]
+        "Attaches to every segment of the layout, assigned or not.";
+    Resubscribes "resubscribes-unchanged" ["IMPL-8.10", "KS-4.16"]
+        "Subscribes anew to every segment on each assignment.";
+    NoUnsubscribeOnClose "no-unsubscribe-on-close" ["IMPL-8.16", "WIRE-6.2.21"]
+        "Closes without telling the controller.";
+    FailCloseOnUnsubscribe "fail-close-on-unsubscribe" ["IMPL-8.17"]
+        "Fails the close when the controller refuses to let go.";
+    AcksOnClose "acks-on-close" ["IMPL-6.8"]
+        "Acknowledges everything delivered when it closes.";
+    AckOnlyOwnSegment "ack-only-own-segment" ["IMPL-6.1", "API-4.1.6"]
+        "Acknowledges the segment of the message only.";
+    PositionVectorAtReceive "position-vector-at-receive" ["IMPL-6.2", "IMPL-6.3"]
+        "Acknowledges up to what is delivered by the time of the acknowledgement.";
+    AckBeforePosition "ack-before-position" ["IMPL-6.3", "API-4.1.6"]
+        "Acknowledges up to the message, without the message itself.";
+    IgnoreAcks "ignore-stream-acks" ["IMPL-6.1", "API-4.1.8"]
+        "Drops cumulative acknowledgements.";
+    ResumeAtLatest "resume-at-latest" ["API-4.1.9", "API-4.1.3"]
+        "Starts a new subscription at the next message, whatever is configured.";
+    ConsumerBusySurfaces "consumer-busy-surfaces" ["API-4.1.10", "IMPL-8.5"]
+        "Fails a subscribe at once whose segment another consumer still drains.";
+    NeverRegisters "never-registers" ["IMPL-8.4", "API-4.1.10"]
+        "Reads every segment of the layout without registering.";
+    NonDurableStream "non-durable-stream" ["API-4.1.8"]
+        "Subscribes without a durable position.";
+    InventsSubscription "invents-subscription" ["API-4.1.2"]
+        "Makes a subscription name up when none is given.";
+    DropStreamOptions "drop-stream-options" ["API-4.1.4"]
+        "Leaves the subscription's properties, read-compacted and the replicated state out of SUBSCRIBE.";
+    ReorderStream "reorder-stream" ["API-4.1.5"]
+        "Swaps the last two messages of each batch.";
+
+    // ---- KS-4, KS-9: shared segments
+    NoDrainBeforeFlip "no-drain-before-flip" ["KS-4.13", "WIRE-6.2.15", "KS-9.2"]
+        "Closes a segment's consumer at once when the mode changes.";
+    DropIgnoresDrain "drop-ignores-drain" ["IMPL-8.12", "WIRE-6.2.15"]
+        "Closes a segment's consumer at once when the segment leaves the assignment.";
+    DeliverWhileDraining "deliver-while-draining" ["IMPL-8.11", "KS-4.12"]
+        "Goes on delivering from a segment that is being drained.";
+    DrainBeforeAcceptance "drain-before-acceptance" ["IMPL-8.12", "KS-4.13"]
+        "Counts an acknowledgement as soon as it is sent.";
+    AcksToDrain "acks-to-drain" ["KS-4.15", "IMPL-6.8"]
+        "Acknowledges for the application to get a drain done.";
+    NeverFlips "never-flips" ["IMPL-8.8", "KS-4.1"]
+        "Keeps a segment's mode when the assignment changes it.";
+    AlwaysExclusive "always-exclusive" ["KS-4.3", "KS-4.1", "WIRE-6.2.12"]
+        "Subscribes Exclusive to shared segments.";
+    AlwaysShared "always-shared" ["KS-4.2", "WIRE-6.2.11"]
+        "Subscribes Key_Shared to segments that it owns alone.";
+    AutoSplitKeyShared "auto-split-key-shared" ["KS-4.3"]
+        "Subscribes to shared segments with the key ranges left to the broker.";
+    WrongKeySharedRanges "wrong-key-shared-ranges" ["KS-4.3"]
+        "Declares only the first of the boundaries that the assignment gives.";
+    NoEntryBucketFlag "no-entry-bucket-flag" ["KS-4.3", "KS-7.4"]
+        "Leaves out entryBucketDispatch.";
+    CumulativeOnShared "cumulative-on-shared" ["KS-4.9", "IMPL-6.5"]
+        "Acknowledges cumulatively on shared segments.";
+    IndividualOnExclusive "individual-on-exclusive" ["KS-4.11"]
+        "Acknowledges one by one where it owns the segment alone.";
+    AckOnlyLastOnShared "ack-only-last-on-shared" ["IMPL-6.5", "KS-4.10"]
+        "Acknowledges only the message itself on shared segments.";
+
+    // ---- C9: checkpoint consumer
+    CheckpointNotAtomic "checkpoint-not-atomic" ["API-4.3.7", "IMPL-7.1", "DATA-5.2"]
+        "Captures what was delivered to the client instead of what the application received.";
+    RestoreSkipsOne "restore-skips-one" ["API-4.3.9", "IMPL-7.3"]
+        "Leaves out one message behind the restored position.";
+    RestoreRepeatsOne "restore-repeats-one" ["API-4.3.9"]
+        "Delivers the message at the restored position again.";
+    RestoreIgnoresPosition "restore-ignores-position" ["API-4.3.6", "IMPL-7.3"]
+        "Starts at the oldest message, whatever position is given.";
+    RestoreForgetsSegment "restore-forgets-segment" ["API-4.3.9", "API-4.3.7"]
+        "Writes checkpoints without the last of several segments.";
+    ChildBeforeParent "child-before-parent" ["API-4.3.10", "WIRE-6.3.2"]
+        "Reads segments without waiting for their parents.";
+    CheckpointAcks "checkpoint-acks" ["IMPL-7.6"]
+        "Acknowledges what the application receives.";
+    CheckpointDurable "checkpoint-durable" ["API-4.3.4", "API-4.3.13"]
+        "Reads through durable subscriptions.";
+    CheckpointAsksBroker "checkpoint-asks-broker" ["IMPL-7.4"]
+        "Asks the broker for the last messages when a checkpoint is taken.";
+    CheckpointRegisters "checkpoint-registers" ["WIRE-6.3.1"]
+        "Registers with the controller without a group.";
+    GroupReadsAll "group-reads-all" ["API-4.3.11", "IMPL-5.14"]
+        "Reads every segment in a group too.";
+    GroupAsStream "group-as-stream" ["WIRE-6.2.9", "API-4.3.13"]
+        "Registers a checkpoint group as a stream subscription.";
+    CheckpointActiveOnly "checkpoint-active-only" ["IMPL-5.13", "WIRE-6.3.2", "API-4.3.10"]
+        "Reads the active segments only.";
+    GroupGainsAtLatest "group-gains-at-latest" ["API-4.3.14"]
+        "Starts at the next message in what a rebalance brings.";
+    CheckpointStartsEarliest "checkpoint-starts-earliest" ["API-4.3.2"]
+        "Starts at the oldest message when no position is given.";
+
     // ---- C12, C13: absent topics, errors
     NotFoundAsGeneric "not-found-as-generic" ["ERR-2.18", "ERR-2.19", "API-3.1.12", "API-7.3"]
         "Reports an absent topic as an unknown failure.";

@@ -4,8 +4,10 @@
 //! | Module | Owns |
 //! |---|---|
 //! | [`acks`] | what was delivered and not yet acknowledged, message by message |
+//! | [`assignment`] | what a controller assigns |
 //! | [`avro`] | Avro's binary form |
 //! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
+//! | [`checkpoint`] | the checkpoint consumer as a state machine; checkpoints |
 //! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
 //! | [`consumer`] | the queue consumer as a state machine |
 //! | [`deviant`] | behaviours that a test can break on purpose |
@@ -22,8 +24,10 @@
 //! | [`tracker`] | which pushed layouts count |
 
 pub(crate) mod acks;
+pub(crate) mod assignment;
 pub(crate) mod avro;
 pub(crate) mod backoff;
+pub(crate) mod checkpoint;
 pub(crate) mod compression;
 pub(crate) mod consumer;
 pub(crate) mod deviant;
@@ -37,6 +41,8 @@ pub(crate) mod producer;
 pub(crate) mod routing;
 pub(crate) mod schema_info;
 pub(crate) mod secure;
+pub(crate) mod session;
+pub(crate) mod stream;
 pub(crate) mod tracker;
 
 /// Milliseconds.

@@ -21,6 +21,8 @@ pub(crate) struct View {
     pub(crate) layout: Arc<Layout>,
     /// Broker URLs by segment id, as far as the broker gave them.
     pub(crate) brokers: Arc<BTreeMap<u64, String>>,
+    /// The URL of the controller, once the broker gave it.
+    pub(crate) controller: Option<String>,
 }
 
 /// What became of a pushed layout.
@@ -73,7 +75,9 @@ impl Tracker {
             brokers.extend(kept.map(|(id, url)| (*id, url.clone())));
         }
         brokers.extend(dag.segment_brokers.iter().map(|b| (b.segment_id, b.broker_url.clone())));
-        self.current = Some(View { topic, layout: Arc::new(layout), brokers: Arc::new(brokers) });
+        let known = self.current.as_ref().and_then(|current| current.controller.clone());
+        let controller = dag.controller_broker_url.clone().filter(|url| !url.is_empty()).or(known);
+        self.current = Some(View { topic, layout: Arc::new(layout), brokers: Arc::new(brokers), controller });
         Applied::Yes
     }
 }

@@ -22,11 +22,13 @@ pub(crate) struct Writers {
     layout: watch::Receiver<WatchState>,
     /// `None` for a version that the broker does not know.
     known: Mutex<BTreeMap<Bytes, Option<Arc<SchemaInfo>>>>,
+    /// Held while the broker is asked, so that all who receive wait for one answer.
+    asking: tokio::sync::Mutex<()>,
 }
 
 impl Writers {
     pub(crate) fn new(client: Arc<Shared>, layout: watch::Receiver<WatchState>) -> Self {
-        Writers { client, layout, known: Mutex::default() }
+        Writers { client, layout, known: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Bytes, Option<Arc<SchemaInfo>>>> {
@@ -41,6 +43,10 @@ impl Writers {
     /// Asks for a version. A broker that cannot be reached is asked again for as long as an operation may take; then
     /// the version counts as unknown.
     pub(crate) async fn fetch(&self, segment: u64, version: Bytes) {
+        let _asking = self.asking.lock().await;
+        if self.get(&version).is_some() {
+            return;
+        }
         let until = Instant::now() + self.client.operation_timeout;
         let mut backoff = Backoff::new(self.client.backoff, self.client.rng());
         let schema = loop {

@@ -7,7 +7,8 @@ use sim_broker::{
     core::{ClusterConfig, Profile},
 };
 use stc_client::{
-    BytesSchema, Category, Error, InitialPosition, Message, MessageId, PulsarClient, StringSchema, blocking,
+    BytesSchema, Category, Checkpoint, Error, InitialPosition, Message, MessageId, PulsarClient,
+    StringSchema, blocking,
 };
 use tokio::runtime::Runtime;
 
@@ -80,6 +81,41 @@ fn the_blocking_client_does_what_the_other_does() {
     world.end();
     let closed = client.producer(StringSchema, |producer| producer.topic(TOPIC));
     assert_eq!(closed.unwrap_err().category(), Category::AlreadyClosed);
+}
+
+#[test]
+fn ordered_consumers_come_in_the_blocking_form_too() {
+    let world = World::new();
+    let producer = world.client.producer(StringSchema, |producer| producer.topic(TOPIC)).unwrap();
+    let from_start = |consumer: stc_client::StreamConsumerBuilder<String>| {
+        consumer.topic(TOPIC).subscription("ordered").initial_position(InitialPosition::Earliest)
+    };
+    let stream = world.client.stream_consumer(StringSchema, from_start).unwrap();
+    let position = |start: Checkpoint| {
+        let created = world
+            .client
+            .checkpoint_consumer(StringSchema, |consumer| consumer.topic(TOPIC).start(start.clone()));
+        created.unwrap()
+    };
+    let reader = position(Checkpoint::earliest());
+    for n in 0..4 {
+        producer.send(|message| message.key("k").value(n.to_string())).unwrap();
+    }
+    let values = |messages: Vec<Message<String>>| -> Vec<String> {
+        messages.iter().map(|message| message.value().unwrap()).collect()
+    };
+    assert_eq!(values(vec![reader.receive().unwrap(), reader.receive().unwrap()]), ["0", "1"]);
+    let checkpoint = reader.checkpoint();
+    reader.close().unwrap();
+    let again = position(checkpoint);
+    assert_eq!(values(again.receive_multi(2, Duration::from_secs(60)).unwrap()), ["2", "3"]);
+    let received = stream.receive_multi(4, Duration::from_secs(60)).unwrap();
+    stream.acknowledge_cumulative(received[2].id()).unwrap();
+    assert_eq!(values(received), ["0", "1", "2", "3"]);
+    stream.close().unwrap();
+    let stream = world.client.stream_consumer(StringSchema, from_start).unwrap();
+    assert_eq!(stream.receive().unwrap().value().unwrap(), "3", "the rest was acknowledged");
+    world.end();
 }
 
 #[test]
@@ -183,6 +219,11 @@ fn public_types_are_send_and_sync() {
     both::<blocking::Producer<String>>();
     both::<blocking::QueueConsumer<String>>();
     both::<blocking::SendTicket>();
+    both::<blocking::StreamConsumer<String>>();
+    both::<blocking::CheckpointConsumer<String>>();
+    both::<stc_client::StreamConsumer<String>>();
+    both::<stc_client::CheckpointConsumer<String>>();
+    both::<Checkpoint>();
     both::<BytesSchema>();
     fn sent<T: Send>(_: T) {}
     // The futures of operations move between threads too.

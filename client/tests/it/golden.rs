@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use stc_client::{Category, MessageId};
+use stc_client::{Category, Checkpoint, MessageId};
 
 fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
@@ -32,6 +32,18 @@ fn message_identifiers_of_version_1_are_restored_in_their_order() {
     assert!(restored.windows(2).all(|pair| pair[0] < pair[1]), "{restored:?}");
     for (id, (name, bytes)) in restored.iter().zip(&golden) {
         assert_eq!(&id.to_bytes(), bytes, "{name}");
+    }
+}
+
+#[test]
+fn checkpoints_of_version_1_are_restored() {
+    let golden = golden("checkpoints-v1.hex");
+    assert_eq!(golden.len(), 5);
+    for (name, bytes) in golden {
+        let restored = Checkpoint::from_bytes(&bytes).expect(&name);
+        assert_eq!(restored.to_bytes(), bytes, "{name}");
+        assert_eq!(restored == Checkpoint::earliest(), name == "earliest");
+        assert_eq!(restored == Checkpoint::latest(), name == "latest");
     }
 }
 

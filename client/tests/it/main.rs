@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout)]
 
 mod blocking;
+mod checkpointing;
 mod classic;
 mod consuming;
 mod golden;
@@ -15,4 +16,5 @@ mod public_api;
 mod resilience;
 mod schemas;
 mod security;
+mod streaming;
 mod support;

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sim_broker::core::fault::{ErrorCode, Fault, FaultEffect, Selector};
 use stc_client::{
-    AutoConsumeSchema, AvroSchema, Category, FieldType, GenericValue, InitialPosition, Int32Schema,
-    Int64Schema, JsonSchema, KeyValueEncoding, KeyValueSchema, PulsarClient, QueueConsumer, RecordDefinition,
-    Schema, StringSchema,
+    AutoConsumeSchema, AvroSchema, Category, Checkpoint, FieldType, GenericValue, InitialPosition,
+    Int32Schema, Int64Schema, JsonSchema, KeyValueEncoding, KeyValueSchema, PulsarClient, QueueConsumer,
+    RecordDefinition, Schema, StringSchema,
 };
 
 use stc_proto::pulsar::ServerError;
@@ -130,6 +130,33 @@ async fn records_are_read_as_they_were_written() {
     let second = soon(any.receive()).await.unwrap();
     assert_eq!(second.value().unwrap(), GenericValue::Record(json!({"name": "Ada", "age": 36})));
     assert_eq!(second.schema_version().unwrap()[..], [0, 0, 0, 0, 0, 0, 0, 1]);
+    client.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn ordered_consumers_read_records_as_they_were_written() {
+    let bench = Bench::new();
+    bench.create(1);
+    let client = bench.client();
+    publish(&client, AvroSchema::new(old()).unwrap(), ada(None)).await;
+    publish(&client, AvroSchema::new(new()).unwrap(), ada(Some(36))).await;
+    let typed = client.stream_consumer(AvroSchema::<User>::new(new()).unwrap()).topic(TOPIC);
+    let typed =
+        typed.subscription("s").initial_position(InitialPosition::Earliest).subscribe().await.unwrap();
+    let received = soon(typed.receive_multi(2, Duration::from_secs(60))).await.unwrap();
+    let values: Vec<User> = received.iter().map(|message| message.value().unwrap()).collect();
+    assert_eq!(values, [ada(None), ada(Some(36))]);
+    let any = client.checkpoint_consumer(AutoConsumeSchema).topic(TOPIC).start(Checkpoint::earliest());
+    let any = any.create().await.unwrap();
+    let first = soon(any.receive()).await.unwrap();
+    assert_eq!(first.value().unwrap(), GenericValue::Record(json!({"name": "Ada"})));
+    let position = any.checkpoint();
+    // A position in which a message waits for its schema stays before that message.
+    bench.control.arm(Fault::new(Selector::command("GET_SCHEMA"), FaultEffect::Delay { ms: 5_000 })).unwrap();
+    assert!(any.receive_timeout(Duration::from_millis(100)).await.unwrap().is_none());
+    assert_eq!(any.checkpoint(), position);
+    let second = soon(any.receive()).await.unwrap();
+    assert_eq!(second.value().unwrap(), GenericValue::Record(json!({"name": "Ada", "age": 36})));
     client.close().await.unwrap();
 }
 

@@ -50,6 +50,7 @@ fn view(layout: &BrokerLayout) -> View {
         topic: TopicName::parse("topic://public/default/t").unwrap(),
         layout: Arc::new(Layout::from_dag(&layout.to_dag()).unwrap()),
         brokers: Arc::default(),
+        controller: None,
     }
 }
 

@@ -19,6 +19,7 @@ fn view(epoch: u64, segments: &[(u64, u32, u32, bool)]) -> View {
         topic: TopicName::parse("topic://public/default/t").unwrap(),
         layout: Arc::new(Layout::from_dag(&dag(epoch, segments)).unwrap()),
         brokers: Arc::new(segments.iter().map(|s| (s.0, format!("pulsar://b{}:1", s.0))).collect()),
+        controller: None,
     }
 }
 

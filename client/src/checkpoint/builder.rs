@@ -1,0 +1,144 @@
+//! Configuring and creating a checkpoint consumer.
+
+use std::sync::Arc;
+
+use stc_proto::pulsar::ScalableConsumerType;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    CheckpointConsumer, Face,
+    actor::{Actor, Settings},
+};
+use crate::{
+    client::Shared,
+    core::{
+        checkpoint::{CheckpointConfig, CheckpointCore, position::Checkpoint},
+        deviant::Deviant,
+        error::{Category, Error},
+    },
+    layout_watch,
+    receive_queue::ReceiveQueue,
+    registration::{Registrant, Registration},
+    schema::{Schema, Writers, to_wire},
+};
+
+/// Configures a [`CheckpointConsumer`] (client-api §4.3).
+pub struct CheckpointConsumerBuilder<T> {
+    client: Arc<Shared>,
+    schema: Arc<dyn Schema<T>>,
+    topic: Option<String>,
+    start: Checkpoint,
+    group: Option<String>,
+    name: Option<String>,
+    receiver_queue: u32,
+}
+
+impl<T: 'static> CheckpointConsumerBuilder<T> {
+    pub(crate) fn new(client: Arc<Shared>, schema: Arc<dyn Schema<T>>) -> Self {
+        CheckpointConsumerBuilder {
+            client,
+            schema,
+            topic: None,
+            start: Checkpoint::latest(),
+            group: None,
+            name: None,
+            receiver_queue: 1000,
+        }
+    }
+
+    /// The topic: `topic://tenant/namespace/name`, or without a group a classic topic as `persistent://…` or in a short
+    /// form. Required.
+    pub fn topic(mut self, topic: impl Into<String>) -> Self {
+        self.topic = Some(topic.into());
+        self
+    }
+
+    /// Where to start; [`Checkpoint::latest`] by default.
+    pub fn start(mut self, position: Checkpoint) -> Self {
+        self.start = position;
+        self
+    }
+
+    /// The name of a group whose members share the topic. Without one the consumer reads all of it.
+    pub fn group(mut self, name: impl Into<String>) -> Self {
+        self.group = Some(name.into());
+        self
+    }
+
+    /// The consumer's name; made up when it is left out.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How many messages may be under way or wait to be received, for each of the topic's parts; 1000 by default.
+    pub fn receiver_queue_size(mut self, messages: u32) -> Self {
+        self.receiver_queue = messages;
+        self
+    }
+
+    /// Creates the consumer (client-api §4.3). [`Checkpoint::latest`] means the end of the topic during this call.
+    ///
+    /// # Errors
+    /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `NotSupported` when the broker
+    /// does not know scalable topics, `NotConnected` when no broker is reached in the client's operation timeout, and
+    /// what else the broker answers.
+    pub async fn create(self) -> Result<CheckpointConsumer<T>, Error> {
+        let deviance = self.client.deviance;
+        self.attach().await.map_err(|error| deviance.report(error))
+    }
+
+    async fn attach(self) -> Result<CheckpointConsumer<T>, Error> {
+        let client = self.client;
+        let alive = client.enter()?;
+        let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
+        let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        if self.group.as_ref().is_some_and(String::is_empty) {
+            return Err(invalid("the group has no name"));
+        }
+        if self.receiver_queue == 0 {
+            return Err(invalid("the receiver queue holds at least one message"));
+        }
+        let mut rng = client.rng();
+        let name = self.name.unwrap_or_else(|| format!("checkpoint-{:010x}", rng.next() >> 24));
+        let watch = layout_watch::open(&client, topic).await?;
+        let config = CheckpointConfig {
+            start: self.start.0,
+            grouped: self.group.is_some(),
+            receiver_queue: self.receiver_queue,
+            open_limit: client.operation_timeout.as_millis() as u64,
+            backoff: client.backoff,
+            deviance: client.deviance,
+        };
+        let view = watch.state.borrow().view.clone();
+        let core = CheckpointCore::new(config, view, client.rng(), client.clocks.now());
+        let registers = self.group.is_some() || client.deviance.is(Deviant::CheckpointRegisters);
+        let registration = registers.then(|| {
+            let kind = match client.deviance.is(Deviant::GroupAsStream) {
+                true => ScalableConsumerType::Stream,
+                false => ScalableConsumerType::Checkpoint,
+            };
+            let group = self.group.unwrap_or_else(|| name.clone());
+            let registrant = Registrant { topic: core.topic().to_owned(), group, name: name.clone(), kind };
+            Registration::new(client.clone(), registrant)
+        });
+        let settings = Settings { name, schema: self.schema.info().map(to_wire) };
+        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
+        let face = Arc::new(Face {
+            topic: core.topic().into(),
+            queue: ReceiveQueue::new(writers),
+            deviance: client.deviance,
+            receiver_queue: self.receiver_queue as usize,
+        });
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let (opened, ready) = oneshot::channel();
+        let actor = Actor::new(client, core, watch, settings, registration, receiver, face.clone(), alive);
+        tokio::spawn(actor.run(opened));
+        // Dropped on failure, the consumer leaves and closes what is attached so far.
+        let consumer = CheckpointConsumer { requests, face, schema: self.schema };
+        match ready.await {
+            Ok(opened) => opened.map(|()| consumer),
+            Err(_) => Err(Error::closed("client")),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! From the application's cumulative acknowledgements to what each segment's broker is told (client-behavior §6).
+//!
+//! An acknowledgement covers what had been delivered when its message was: of each segment in the message's position
+//! vector, the messages up to the position there. Which of them are still open is known from the deliveries, so that
+//! messages which the application never received are not covered, and neither is what was delivered to others.
+
+use super::{Effect, StreamCore, segment::Phase};
+use crate::core::{
+    Now,
+    deviant::Deviant,
+    error::{Category, Error},
+    message_id::{Delivered, MessageId, Position, Slice, Vector},
+};
+
+impl StreamCore {
+    /// The application acknowledged everything up to a message.
+    ///
+    /// # Errors
+    /// `InvalidConfiguration` for the identifiers earliest and latest, which are no messages.
+    pub(crate) fn acknowledge(&mut self, id: &MessageId, now: Now) -> Result<(), Error> {
+        let why = "earliest and latest are positions, not messages to acknowledge";
+        let own = id.position().ok_or_else(|| Error::new(Category::InvalidConfiguration, why))?;
+        let deviance = self.deviance();
+        if deviance.is(Deviant::IgnoreAcks) {
+            return Ok(());
+        }
+        let vector = id.vector();
+        // Of another consumer's deliveries only the positions count.
+        let delivered = vector.and_then(|vector| vector.delivered);
+        let mut sequence = delivered.filter(|d| d.consumer == self.config.consumer).map(|d| d.sequence);
+        let alone = [Slice { at: own, shared: true }];
+        let mut slices = vector.map_or(&alone[..], |vector| &vector.slices).to_vec();
+        if deviance.is(Deviant::PositionVectorAtReceive) {
+            (slices, sequence) = (self.positions.values().copied().collect(), None);
+        }
+        for slice in &slices {
+            if deviance.is(Deviant::AckOnlyOwnSegment) && slice.at.segment != own.segment {
+                continue;
+            }
+            self.want(slice, &own, sequence);
+        }
+        if self.acks_due.is_none() && self.config.group_time > 0 {
+            self.acks_due = Some(now.mono + self.config.group_time);
+        }
+        self.send_acks(now);
+        self.advance(now);
+        Ok(())
+    }
+
+    fn want(&mut self, slice: &Slice, own: &Position, sequence: Option<u64>) {
+        let deviance = self.deviance();
+        // A segment that went to another consumer is that one's now.
+        let Some(segment) = self.segments.get_mut(&slice.at.segment) else { return };
+        let mut upto = slice.at;
+        if deviance.is(Deviant::AckBeforePosition) {
+            upto.entry = upto.entry.wrapping_sub(1);
+        }
+        segment.late.want(&upto, sequence);
+        let Some(attachment) = &mut segment.attachment else {
+            if sequence.is_none() && !segment.late.knows(&upto) {
+                segment.late.want_unknown(&upto, !slice.shared);
+            }
+            return;
+        };
+        let shared = attachment.mode.is_shared();
+        if deviance.is(Deviant::AckOnlyLastOnShared) && shared {
+            if own.segment == upto.segment {
+                attachment.deliveries.want_unknown(own, false);
+            }
+            return;
+        }
+        attachment.deliveries.want(&upto, sequence);
+        // Restored from bytes, or delivered to another consumer object: the position itself is all there is.
+        let unknown = sequence.is_none() && !attachment.deliveries.knows(&upto) && !segment.late.knows(&upto);
+        if unknown && !slice.shared && !shared {
+            attachment.deliveries.want_unknown(&upto, true);
+        } else if unknown && own.segment == upto.segment {
+            attachment.deliveries.want_unknown(own, false);
+        }
+    }
+
+    /// For the deviants that acknowledge what the application did not.
+    pub(super) fn want_everything(&mut self) {
+        for attachment in self.segments.values_mut().filter_map(|segment| segment.attachment.as_mut()) {
+            let end =
+                Position { segment: 0, ledger: u64::MAX, entry: u64::MAX, batch_index: -1, batch_size: 0 };
+            attachment.deliveries.want(&end, None);
+        }
+    }
+
+    /// Tells the brokers what the application acknowledged, unless it is still being collected.
+    pub(super) fn send_acks(&mut self, now: Now) {
+        if self.acks_due.is_some() {
+            return;
+        }
+        let deviance = self.deviance();
+        for (id, segment) in &mut self.segments {
+            let Some(attachment) = &mut segment.attachment else { continue };
+            let open = matches!(attachment.phase, Phase::Attached | Phase::Draining);
+            if !open || attachment.acks_after > now.mono {
+                continue;
+            }
+            attachment.deliveries.adopt_wanted(&mut segment.late);
+            let exclusive = !attachment.mode.is_shared();
+            for ack in attachment.deliveries.acks(exclusive, &mut self.next_ticket, deviance) {
+                let generation = attachment.generation;
+                self.effects.push(Effect::Ack { segment: *id, generation, ack });
+            }
+        }
+    }
+
+    /// The broker answered an acknowledgement, or did not in time.
+    pub(crate) fn ack_answered(
+        &mut self,
+        segment: u64,
+        generation: u64,
+        ticket: u64,
+        result: Result<(), Error>,
+        now: Now,
+    ) {
+        let Some(stream) = self.segments.get_mut(&segment) else { return };
+        let delay = result.is_err().then(|| stream.acks_backoff.delay());
+        if let (Some(attachment), Some(delay)) = (stream.of(generation), delay) {
+            attachment.acks_after = now.mono + delay;
+        }
+        if let Err(error) = &result {
+            tracing::debug!(segment, %error, "an acknowledgement was not accepted, sending it again");
+        } else {
+            stream.acks_backoff.reset();
+        }
+        if let Some(attachment) = stream.of(generation) {
+            attachment.deliveries.answered(ticket, result.is_ok());
+        }
+        self.advance(now);
+    }
+
+    /// Notes a delivery and gives what had been delivered by then.
+    pub(super) fn vector(&mut self, generation: u64, at: Position, shared: bool, sequence: u64) -> Vector {
+        let slice = self.positions.entry(at.segment).or_insert(Slice { at, shared });
+        // Of one attachment the furthest counts: a bucket that moved here brings older messages.
+        let same = self.generations.insert(at.segment, generation) == Some(generation);
+        let further = (slice.at.ledger, slice.at.entry, slice.at.batch_index);
+        if !same || (at.ledger, at.entry, at.batch_index) > further {
+            *slice = Slice { at, shared };
+        }
+        let delivered = Delivered { consumer: self.config.consumer, sequence };
+        Vector { delivered: Some(delivered), slices: self.positions.values().copied().collect() }
+    }
+
+    /// For the deviant that does not keep the order.
+    pub(super) fn swap_deliveries(&mut self) {
+        if !self.deviance().is(Deviant::ReorderStream) {
+            return;
+        }
+        if let [.., Effect::Deliver(a), Effect::Deliver(b)] = self.effects.as_mut_slice() {
+            std::mem::swap(a, b);
+        }
+    }
+}
