@@ -7,6 +7,9 @@
 //! Fails when a message is lost, comes twice, or a send shows anything of the layout changes. Without the admin URL the
 //! layout stays as it is.
 
+// An example shows what it does.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::core::error::{Category, Error};
 
-/// Where a broker listens.
+/// Where a broker listens (wire-protocol §4).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BrokerAddress {
     /// Host name or IP address, without brackets.

@@ -19,6 +19,7 @@ use crate::{
             CheckpointDelivery,
             position::{Checkpoint, Mark, Marks, Start},
         },
+        consumer::Delivery,
         deviant::{Deviance, Deviant},
         error::Error,
     },
@@ -33,6 +34,10 @@ impl Queued for CheckpointDelivery {
     /// Taking a message out and moving the position are one step, so that a checkpoint never stands between them.
     fn pass(&self, marks: &mut Marks) {
         marks.insert(self.delivery.segment, self.mark);
+    }
+
+    fn delivery(&mut self) -> &mut Delivery {
+        &mut self.delivery
     }
 }
 
@@ -59,7 +64,8 @@ pub(crate) struct Face {
 }
 
 /// Receives the messages of a topic so that those of one key come in the order in which they were published, from a
-/// position that the application keeps. Stays valid until it is closed, whatever happens to connections and layout.
+/// position that the application keeps (client-api §4.3). Stays valid until it is closed, whatever happens to
+/// connections and layout.
 ///
 /// Cheap to clone; all clones are one consumer. When the last clone is dropped the consumer closes by itself.
 pub struct CheckpointConsumer<T> {
@@ -90,7 +96,7 @@ impl<T: 'static> CheckpointConsumer<T> {
         &self.face.topic
     }
 
-    /// Waits for a message.
+    /// Waits for a message (client-api §4).
     ///
     /// # Errors
     /// `AlreadyClosed` once the consumer is closed.
@@ -99,7 +105,7 @@ impl<T: 'static> CheckpointConsumer<T> {
         Ok(self.received(delivery))
     }
 
-    /// Waits for a message, but not longer than this; `None` when the time is over.
+    /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
     ///
     /// # Errors
     /// As for [`CheckpointConsumer::receive`].
@@ -113,8 +119,8 @@ impl<T: 'static> CheckpointConsumer<T> {
         }
     }
 
-    /// Receives up to `max` messages; returns earlier, with fewer or none, when `limit` is over, and with fewer when as
-    /// many as the receive queue may hold are there.
+    /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
+    /// with fewer when as many as the receive queue may hold are there.
     ///
     /// # Errors
     /// As for [`CheckpointConsumer::receive`].
@@ -124,8 +130,9 @@ impl<T: 'static> CheckpointConsumer<T> {
         Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
     }
 
-    /// Captures the position: everything that was received up to now, in every part of the topic that this consumer
-    /// reads. Asks no broker and waits for nothing. A consumer that starts at it reads on exactly there.
+    /// Captures the position (client-api §4.3): everything that was received up to now, in every part of the topic
+    /// that this consumer reads. Asks no broker and waits for nothing. A consumer that starts at it reads on exactly
+    /// there.
     pub fn checkpoint(&self) -> Checkpoint {
         let mut marks = self.face.queue.passed(|marks| marks.clone());
         if self.face.deviance.is(Deviant::RestoreForgetsSegment) && marks.len() > 1 {
@@ -137,7 +144,8 @@ impl<T: 'static> CheckpointConsumer<T> {
         Checkpoint(Start::Behind(marks))
     }
 
-    /// Leaves the group, if there is one, and releases everything. Closing again waits for the same and succeeds.
+    /// Leaves the group, if there is one, and releases everything (client-behavior §8, §10). Closing again waits for
+    /// the same and succeeds.
     ///
     /// # Errors
     /// None today; closing is best effort.

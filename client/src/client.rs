@@ -8,10 +8,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     address::{BrokerAddress, parse_service_url},
+    authentication::Authentication,
     checkpoint::CheckpointConsumerBuilder,
     clock::{Clock, Clocks, SystemClock},
     connection::ConnectionSettings,
@@ -20,15 +21,17 @@ use crate::{
         backoff::{BackoffLimits, Rng},
         deviant::Deviance,
         error::{Category, Error},
+        memory::Memory,
     },
     pool::Pool,
     producer::ProducerBuilder,
     schema::Schema,
     stream::StreamConsumerBuilder,
+    tls::TlsOptions,
     transport::{TcpTransport, Transport},
 };
 
-/// A client of one cluster. Cheap to clone; all clones share their connections. Make one and keep it.
+/// A client of one cluster (client-api §2). Cheap to clone; all clones share their connections. Make one and keep it.
 #[derive(Clone)]
 pub struct PulsarClient {
     shared: Arc<Shared>,
@@ -44,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) operation_timeout: Duration,
     /// Some layout showed that the broker knows entry buckets; stays so for the life of the client (key-shared §9).
     pub(crate) buckets_observed: AtomicBool,
+    /// For messages on their way; `None` without a limit.
+    pub(crate) memory: Option<Arc<Memory>>,
+    /// Tells that some of it was given back.
+    pub(crate) memory_freed: watch::Sender<()>,
     rng: Mutex<Rng>,
     next_producer: AtomicU64,
     next_consumer: AtomicU64,
@@ -120,8 +127,8 @@ impl PulsarClient {
         CheckpointConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
     }
 
-    /// Closes all producers and consumers, which completes what is pending, and then the connections. Closing again
-    /// waits for the same and succeeds.
+    /// Closes all producers and consumers, which completes what is pending, and then the connections (client-api §2).
+    /// Closing again waits for the same and succeeds.
     ///
     /// # Errors
     /// None today; closing is best effort.
@@ -142,7 +149,7 @@ impl std::fmt::Debug for PulsarClient {
     }
 }
 
-/// Configures a [`PulsarClient`].
+/// Configures a [`PulsarClient`] (client-api §2).
 pub struct ClientBuilder {
     service_url: String,
     transport: Arc<dyn Transport>,
@@ -152,6 +159,9 @@ pub struct ClientBuilder {
     connection_timeout: Duration,
     keep_alive: Duration,
     backoff: (Duration, Duration),
+    memory_limit: usize,
+    tls: Option<TlsOptions>,
+    authentication: Option<Arc<dyn Authentication>>,
     deviance: Deviance,
 }
 
@@ -166,13 +176,17 @@ impl Default for ClientBuilder {
             connection_timeout: Duration::from_secs(10),
             keep_alive: Duration::from_secs(30),
             backoff: (Duration::from_millis(100), Duration::from_secs(10)),
+            memory_limit: 64 * 1024 * 1024,
+            tls: None,
+            authentication: None,
             deviance: Deviance::default(),
         }
     }
 }
 
 impl ClientBuilder {
-    /// Where the cluster is: `pulsar://host:port`, several hosts separated by commas. Required.
+    /// Where the cluster is: `pulsar://host:port`, or `pulsar+ssl://host:port` for TLS, several hosts separated by
+    /// commas. Required.
     pub fn service_url(mut self, url: impl Into<String>) -> Self {
         self.service_url = url.into();
         self
@@ -221,6 +235,26 @@ impl ClientBuilder {
         self
     }
 
+    /// How many bytes the messages of all producers may take that have no result yet, keys and properties counted in
+    /// (error-model §2); 64 MiB by default, 0 for no limit. What happens at the limit each producer says
+    /// ([`ProducerBuilder::queue_full`]).
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// What `pulsar+ssl://` needs: which certificates are trusted.
+    pub fn tls(mut self, options: TlsOptions) -> Self {
+        self.tls = Some(options);
+        self
+    }
+
+    /// Who the client is, for brokers that ask; see [`TokenAuthentication`](crate::TokenAuthentication).
+    pub fn authentication(mut self, authentication: impl Authentication) -> Self {
+        self.authentication = Some(Arc::new(authentication));
+        self
+    }
+
     /// Breaks one behaviour on purpose.
     #[cfg(feature = "deviants")]
     pub fn deviant(mut self, deviant: crate::Deviant) -> Self {
@@ -232,7 +266,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// `InvalidServiceUrl` when the service URL is missing or malformed, `InvalidConfiguration` when a duration is
-    /// zero.
+    /// zero or `pulsar+ssl://` has nothing to trust.
     pub fn build(self) -> Result<PulsarClient, Error> {
         let service: Vec<BrokerAddress> = parse_service_url(&self.service_url)?;
         for (what, duration) in [
@@ -245,16 +279,26 @@ impl ClientBuilder {
                 return Err(Error::new(Category::InvalidConfiguration, format!("the {what} is zero")));
             }
         }
+        if self.tls.is_none() && service.iter().any(|broker| broker.tls) {
+            let why = "pulsar+ssl:// needs trusted certificates, and none are configured";
+            return Err(Error::new(Category::InvalidConfiguration, why));
+        }
         let settings = ConnectionSettings {
             keep_alive: self.keep_alive,
             timeout: self.connection_timeout,
+            authentication: self.authentication,
             deviance: self.deviance,
         };
         let (alive, gone) = mpsc::channel(1);
+        let memory_freed = watch::Sender::new(());
+        let memory = (self.memory_limit > 0).then(|| {
+            let freed = memory_freed.clone();
+            Memory::new(self.memory_limit, move || freed.send_modify(|()| {}))
+        });
         let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
         Ok(PulsarClient {
             shared: Arc::new(Shared {
-                pool: Pool::new(self.transport, settings, self.operation_timeout, service),
+                pool: Pool::new(self.transport, settings, self.operation_timeout, service, self.tls),
                 clocks: Clocks::new(clock),
                 deviance: self.deviance,
                 backoff: BackoffLimits {
@@ -263,6 +307,8 @@ impl ClientBuilder {
                 },
                 operation_timeout: self.operation_timeout,
                 buckets_observed: AtomicBool::new(false),
+                memory,
+                memory_freed,
                 rng: Mutex::new(Rng::new(self.seed)),
                 next_producer: AtomicU64::new(0),
                 next_consumer: AtomicU64::new(0),

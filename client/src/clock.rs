@@ -7,13 +7,13 @@ use tokio::time::{Duration, Instant};
 
 use crate::core::{Millis, Now};
 
-/// Tells what time it is.
+/// Tells what time it is (data-model §3).
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> u64;
 }
 
-/// The system's clock, read once; from there it advances with tokio's, so paused time pauses it as well.
+/// The system's clock, read once (data-model §3); from there it advances with tokio's, so paused time pauses it as well.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     started: Instant,

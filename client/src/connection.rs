@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use stc_proto::{
     Command, Decoder, Frame, FrameError,
     frame::{DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING},
@@ -23,9 +23,11 @@ use tokio::{
 
 use crate::{
     address::BrokerAddress,
+    authentication::Authentication,
     core::{
         deviant::{Deviance, Deviant},
         error::{Category, Error},
+        secure::use_tls_addresses,
     },
     transport::Link,
 };
@@ -59,13 +61,43 @@ pub(crate) enum Party {
 }
 
 /// How connections introduce themselves and when they count as dead.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ConnectionSettings {
     pub(crate) keep_alive: Duration,
     /// For opening the link and the handshake together.
     pub(crate) timeout: Duration,
+    pub(crate) authentication: Option<Arc<dyn Authentication>>,
     pub(crate) deviance: Deviance,
 }
+
+impl ConnectionSettings {
+    /// The method and the credentials as they are now.
+    fn credentials(&self) -> Result<(String, Option<Bytes>), Error> {
+        Ok(match &self.authentication {
+            Some(authentication) => (authentication.method().to_owned(), Some(authentication.data()?.into())),
+            None => ("none".to_owned(), None),
+        })
+    }
+
+    /// The answer to AUTH_CHALLENGE.
+    fn respond(&self) -> Result<CommandAuthResponse, Error> {
+        if self.authentication.is_none() {
+            let why = "the broker asks for credentials and none are configured";
+            return Err(Error::new(Category::Authentication, why));
+        }
+        let (method, data) = self.credentials()?;
+        Ok(CommandAuthResponse {
+            client_version: Some(CLIENT_VERSION.into()),
+            response: Some(AuthData { auth_method_name: Some(method), auth_data: data }),
+            protocol_version: Some(ProtocolVersion::V21 as i32),
+        })
+    }
+}
+
+const CLIENT_VERSION: &str = concat!("stc-client-", env!("CARGO_PKG_VERSION"));
+
+/// How often a broker may ask for credentials before it answers CONNECT.
+const MAX_CHALLENGES: usize = 10;
 
 /// A handle to a connection. The connection ends with its last handle.
 #[derive(Debug)]
@@ -99,14 +131,17 @@ impl Connection {
         mut link: Box<dyn Link>,
         settings: &ConnectionSettings,
     ) -> Result<Arc<Self>, Error> {
+        let (method, auth_data) = settings.credentials()?;
         let connect = CommandConnect {
-            client_version: concat!("stc-client-", env!("CARGO_PKG_VERSION")).into(),
-            auth_method_name: Some("none".into()),
+            client_version: CLIENT_VERSION.into(),
+            auth_method_name: Some(method),
+            auth_data,
             protocol_version: Some(ProtocolVersion::V21 as i32),
             proxy_to_broker_url: through_proxy.then(|| address.authority()),
             feature_flags: Some(FeatureFlags {
                 supports_broker_entry_metadata: Some(true),
                 supports_partial_producer: Some(true),
+                supports_auth_refresh: settings.authentication.is_some().then_some(true),
                 ..Default::default()
             }),
             ..Default::default()
@@ -114,19 +149,24 @@ impl Connection {
         let lost = |error: std::io::Error| Error::not_connected(format!("{address}: {error}"));
         link.write_all(&Frame::from(connect).to_bytes()).await.map_err(lost)?;
         let mut buf = BytesMut::new();
-        let frame = read_frame(&mut link, &mut buf, Decoder::default()).await?;
-        let connected = match frame.command {
-            Command::Connected(connected) => connected,
-            Command::Error(error) => return Err(Error::server(error.error, &error.message)),
-            Command::AuthChallenge(_) => {
-                let why = "the broker asks for an authentication that this client does not offer";
-                return Err(Error::new(Category::Authentication, why));
-            }
-            other => {
-                return Err(Error::not_connected(format!(
-                    "{address} answered CONNECT with {}",
-                    other.name()
-                )));
+        let mut challenges = 0;
+        let connected = loop {
+            let frame = read_frame(&mut link, &mut buf, Decoder::default()).await?;
+            match frame.command {
+                Command::Connected(connected) => break connected,
+                Command::Error(error) => return Err(Error::server(error.error, &error.message)),
+                Command::AuthChallenge(_) if challenges < MAX_CHALLENGES => {
+                    challenges += 1;
+                    link.write_all(&Frame::from(settings.respond()?).to_bytes()).await.map_err(lost)?;
+                }
+                Command::AuthChallenge(_) => {
+                    let why = "the broker is not content with any credentials";
+                    return Err(Error::new(Category::Authentication, why));
+                }
+                other => {
+                    let why = format!("{address} answered CONNECT with {}", other.name());
+                    return Err(Error::not_connected(why));
+                }
             }
         };
         let max_message_size = connected
@@ -140,8 +180,8 @@ impl Connection {
             outbox: outbox.downgrade(),
             state: state.clone(),
             decoder: Decoder::new(max_message_size.saturating_add(FRAME_PADDING)),
-            keep_alive: settings.keep_alive,
-            deviance: settings.deviance,
+            tls: address.tls,
+            settings: settings.clone(),
         };
         tokio::spawn(task.run(link, buf, frames));
         Ok(Arc::new(Connection {
@@ -289,8 +329,8 @@ struct Task {
     outbox: mpsc::WeakUnboundedSender<Frame>,
     state: Arc<Mutex<State>>,
     decoder: Decoder,
-    keep_alive: Duration,
-    deviance: Deviance,
+    tls: bool,
+    settings: ConnectionSettings,
 }
 
 impl Task {
@@ -329,7 +369,7 @@ impl Task {
             let announced = command_size(&buf);
             match self.decoder.decode(&mut buf) {
                 Ok(Some(frame))
-                    if self.deviance.is(Deviant::RefuseUnknownFields)
+                    if self.settings.deviance.is(Deviant::RefuseUnknownFields)
                         && announced != Some(frame.command.encoded_len()) =>
                 {
                     return Error::not_connected("a command has unknown fields");
@@ -357,14 +397,14 @@ impl Task {
         loop {
             let last = *heard.lock().unwrap_or_else(PoisonError::into_inner);
             let quiet = last.elapsed();
-            if quiet >= self.keep_alive * 2 {
+            if quiet >= self.settings.keep_alive * 2 {
                 return Error::not_connected("the broker does not answer PING");
             }
-            if quiet >= self.keep_alive {
+            if quiet >= self.settings.keep_alive {
                 self.reply(CommandPing {});
-                tokio::time::sleep_until(last + self.keep_alive * 2).await;
+                tokio::time::sleep_until(last + self.settings.keep_alive * 2).await;
             } else {
-                tokio::time::sleep_until(last + self.keep_alive).await;
+                tokio::time::sleep_until(last + self.settings.keep_alive).await;
             }
         }
     }
@@ -375,15 +415,24 @@ impl Task {
         }
     }
 
-    fn dispatch(&self, frame: Frame) {
+    fn dispatch(&self, mut frame: Frame) {
         use Command as C;
+        if self.tls && !self.settings.deviance.is(Deviant::IgnoreTlsAddresses) {
+            use_tls_addresses(&mut frame.command);
+        }
         match &frame.command {
             C::Ping(_) => {
-                if !self.deviance.is(Deviant::NoPong) {
+                if !self.settings.deviance.is(Deviant::NoPong) {
                     self.reply(CommandPong {});
                 }
             }
             C::Pong(_) => {}
+            C::AuthChallenge(_) if self.settings.deviance.is(Deviant::NoFreshCredentials) => {}
+            C::AuthChallenge(_) => match self.settings.respond() {
+                Ok(response) => self.reply(response),
+                // The broker closes the connection in its own time.
+                Err(error) => tracing::warn!(%error, "no answer to the broker's question for credentials"),
+            },
             // Exclusive access is still waited for: the answer that counts comes later, with the same request id.
             C::ProducerSuccess(success) if success.producer_ready == Some(false) => {}
             C::Error(CommandError { request_id, .. })
@@ -402,6 +451,7 @@ impl Task {
             C::Success(CommandSuccess { request_id, .. })
             | C::ProducerSuccess(CommandProducerSuccess { request_id, .. })
             | C::LookupResponse(CommandLookupTopicResponse { request_id, .. })
+            | C::GetSchemaResponse(CommandGetSchemaResponse { request_id, .. })
             | C::PartitionedMetadataResponse(CommandPartitionedTopicMetadataResponse {
                 request_id, ..
             }) => {

@@ -40,10 +40,12 @@ pub(crate) struct Face {
     pub(crate) subscription: String,
     pub(crate) queue: ReceiveQueue,
     pub(crate) deviance: Deviance,
+    /// How many messages are enough to wait for.
+    pub(crate) receiver_queue: usize,
 }
 
 /// Receives the messages of a topic in no particular order, sharing them with the other queue consumers of its
-/// subscription. Stays valid until it is closed, whatever happens to connections and layout.
+/// subscription (client-api §4.2). Stays valid until it is closed, whatever happens to connections and layout.
 ///
 /// Cheap to clone; all clones are one consumer. When the last clone is dropped the consumer closes by itself.
 pub struct QueueConsumer<T> {
@@ -82,7 +84,7 @@ impl<T: 'static> QueueConsumer<T> {
         &self.face.subscription
     }
 
-    /// Waits for a message.
+    /// Waits for a message (client-api §4).
     ///
     /// # Errors
     /// `AlreadyClosed` once the consumer is closed.
@@ -91,7 +93,7 @@ impl<T: 'static> QueueConsumer<T> {
         Ok(self.received(delivery))
     }
 
-    /// Waits for a message, but not longer than this; `None` when the time is over.
+    /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
     ///
     /// # Errors
     /// As for [`QueueConsumer::receive`].
@@ -105,24 +107,19 @@ impl<T: 'static> QueueConsumer<T> {
         }
     }
 
-    /// Receives up to `max` messages; returns earlier, with fewer or none, when `limit` is over.
+    /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
+    /// with fewer when as many as the receive queue may hold are there. Nothing is lost when the future is dropped.
     ///
     /// # Errors
-    /// As for [`QueueConsumer::receive`], unless messages were received already.
+    /// As for [`QueueConsumer::receive`].
     pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
         let until = Instant::now() + limit;
-        let mut messages = Vec::new();
-        while messages.len() < max {
-            match timeout_at(until, self.face.queue.pop()).await {
-                Ok(Ok(delivery)) => messages.push(self.received(delivery)),
-                Ok(Err(error)) if messages.is_empty() => return Err(error),
-                Ok(Err(_)) | Err(_) => break,
-            }
-        }
-        Ok(messages)
+        let taken = self.face.queue.pop_many(max, self.face.receiver_queue, until).await?;
+        Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
     }
 
-    /// Acknowledges one message: it will not be delivered again. Others, of the same batch too, stay as they are.
+    /// Acknowledges one message (client-api §4.2): it will not be delivered again. Others, of the same batch too,
+    /// stay as they are.
     ///
     /// Completes when the acknowledgement is on its way; one that a failing connection swallows has the message
     /// delivered again.
@@ -133,7 +130,7 @@ impl<T: 'static> QueueConsumer<T> {
         self.ask(|done| Request::Acknowledge(id.clone(), done)).await
     }
 
-    /// Has one message delivered again, after the redelivery delay.
+    /// Has one message delivered again, after the redelivery delay (client-api §4.2).
     ///
     /// # Errors
     /// As for [`QueueConsumer::acknowledge`].
@@ -141,7 +138,7 @@ impl<T: 'static> QueueConsumer<T> {
         self.ask(|done| Request::Reject(id.clone(), done)).await
     }
 
-    /// Releases everything; acknowledges nothing. Closing again waits for the same and succeeds.
+    /// Releases everything (client-behavior §10); acknowledges nothing. Closing again waits for the same and succeeds.
     ///
     /// # Errors
     /// None today; closing is best effort.

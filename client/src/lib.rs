@@ -38,16 +38,19 @@
 //! | `layout_watch` | resolves a topic and follows its layout |
 //! | `attachments` | per-segment producers and consumers on their connections |
 //! | `receive_queue` | the one queue of a consumer |
+//! | `blocking` | the same for code without async |
 //! | `pool` | a connection for each broker; the classic lookup |
 //! | `connection` | one connection: handshake, keep-alive, answers, events |
 //! | `transport` | how links are made |
+//! | `tls`, `authentication` | whom the client trusts; who it is |
 //! | `address`, `clock` | service URLs; what time it is |
 //!
-//! Not offered yet: transactions, namespace subscriptions, dead letters, chunked and
-//! encrypted messages, a limit for the queue of pending sends, TLS and authentication.
+//! Not offered yet: transactions, namespace subscriptions, dead letters, chunked and encrypted messages.
 
 mod address;
 mod attachments;
+mod authentication;
+pub mod blocking;
 mod checkpoint;
 mod client;
 mod clock;
@@ -62,9 +65,11 @@ mod receive_queue;
 mod registration;
 mod schema;
 mod stream;
+mod tls;
 mod transport;
 
 pub use address::BrokerAddress;
+pub use authentication::{Authentication, TokenAuthentication};
 pub use checkpoint::{CheckpointConsumer, CheckpointConsumerBuilder};
 pub use client::{ClientBuilder, PulsarClient};
 pub use clock::{Clock, SystemClock};
@@ -75,13 +80,18 @@ pub use core::{
     message_id::MessageId,
 };
 pub use message::Message;
-pub use producer::{AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, SendTicket};
+pub use producer::{
+    AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, QueueFull, SendTicket,
+};
 pub use schema::{
-    BoolSchema, BytesSchema, DoubleSchema, FloatSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema,
-    Schema, SchemaInfo, StringSchema,
+    AutoConsumeSchema, AvroSchema, BoolSchema, BytesSchema, DateSchema, DoubleSchema, Encoded, FieldType,
+    FloatSchema, GenericValue, InstantSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema, JsonSchema,
+    KeyValueEncoding, KeyValueSchema, LocalDate, LocalDateSchema, LocalDateTimeSchema, LocalTime,
+    LocalTimeSchema, RecordDefinition, Schema, SchemaInfo, StringSchema, TimeSchema, TimestampSchema,
 };
 pub use stc_proto::pulsar::schema::Type as SchemaType;
 pub use stream::{StreamConsumer, StreamConsumerBuilder};
+pub use tls::TlsOptions;
 pub use transport::{BoxFuture, Link, TcpTransport, Transport};
 
 #[cfg(feature = "deviants")]

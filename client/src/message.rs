@@ -6,14 +6,15 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use bytes::Bytes;
 
 use crate::{
     core::{consumer::Delivery, error::Error, incoming::Incoming, message_id::MessageId},
-    schema::Schema,
+    schema::{Encoded, Schema},
 };
 
-/// A received message. It does not change any more.
+/// A received message (data-model §3). It does not change any more.
 pub struct Message<T> {
     id: MessageId,
     topic: Arc<str>,
@@ -33,7 +34,12 @@ impl<T: 'static> Message<T> {
     /// # Errors
     /// When the payload is not of that schema.
     pub fn value(&self) -> Result<T, Error> {
-        self.schema.decode(&self.content.payload)
+        let key = self.key_bytes();
+        self.schema.decode_message(&Encoded {
+            payload: &self.content.payload,
+            key: key.as_deref(),
+            writer: self.content.writer.as_deref(),
+        })
     }
 
     /// The payload before decoding.
@@ -46,9 +52,23 @@ impl<T: 'static> Message<T> {
         &self.id
     }
 
-    /// The key; `None` when it has none. The empty string is a key.
+    /// The key; `None` when it has none. The empty string is a key. A key of bytes, which schemas of separated pairs
+    /// make, is base64 here; see [`Message::key_bytes`].
     pub fn key(&self) -> Option<&str> {
         self.content.key.as_deref()
+    }
+
+    /// The key's bytes; `None` when it has none.
+    pub fn key_bytes(&self) -> Option<Vec<u8>> {
+        let key = self.content.key.as_deref()?;
+        let decoded = self.content.key_is_base64.then(|| BASE64.decode(key).ok()).flatten();
+        Some(decoded.unwrap_or_else(|| key.as_bytes().to_vec()))
+    }
+
+    /// The version of the topic's schema that the message was written with, as the broker counts them; `None` without
+    /// a schema.
+    pub fn schema_version(&self) -> Option<&Bytes> {
+        self.content.schema_version.as_ref()
     }
 
     /// The application's properties, in the order in which they were set.

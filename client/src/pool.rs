@@ -22,7 +22,8 @@ use crate::{
         deviant::Deviant,
         error::{Category, Error},
     },
-    transport::Transport,
+    tls::TlsOptions,
+    transport::{Link, Transport},
 };
 
 /// A broker, and where to connect for it: elsewhere when a proxy or the service address stands before it.
@@ -47,6 +48,7 @@ pub(crate) struct Pool {
     /// For each request, and for a lookup with all its redirects together.
     operation_timeout: Duration,
     service: Vec<BrokerAddress>,
+    tls: Option<TlsOptions>,
     /// Which of the service addresses is tried first.
     next_service: AtomicUsize,
     slots: Mutex<BTreeMap<Endpoint, Slot>>,
@@ -64,12 +66,14 @@ impl Pool {
         settings: ConnectionSettings,
         operation_timeout: Duration,
         service: Vec<BrokerAddress>,
+        tls: Option<TlsOptions>,
     ) -> Self {
         Pool {
             transport,
             settings,
             operation_timeout,
             service,
+            tls,
             next_service: AtomicUsize::new(0),
             slots: Mutex::default(),
             next_connection: AtomicU64::new(0),
@@ -199,6 +203,18 @@ impl Pool {
         Err(last)
     }
 
+    /// Shakes hands on a link to an address with TLS.
+    async fn secure(&self, address: &BrokerAddress, link: Box<dyn Link>) -> Result<Box<dyn Link>, Error> {
+        match (&self.tls, address.tls) {
+            (_, false) => Ok(link),
+            (Some(tls), true) => tls.secure(address, link).await,
+            (None, true) => {
+                let why = format!("{address}: no trusted certificates are configured for TLS");
+                Err(Error::new(Category::InvalidConfiguration, why))
+            }
+        }
+    }
+
     async fn get(&self, endpoint: Endpoint) -> Result<Arc<Connection>, Error> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,6 +232,7 @@ impl Pool {
             let link = self.transport.connect(&endpoint.through).await;
             let link =
                 link.map_err(|error| Error::not_connected(format!("{}: {error}", endpoint.through)))?;
+            let link = self.secure(&endpoint.through, link).await?;
             let through_proxy = endpoint.broker != endpoint.through;
             Connection::open(id, &endpoint.broker, through_proxy, link, &self.settings).await
         };

@@ -11,8 +11,8 @@ use std::sync::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use actor::{layout_changed, managed, sleep};
-pub use builder::{AccessMode, Compression, ProducerBuilder};
+pub(crate) use actor::{layout_changed, managed, sleep, without_schema};
+pub use builder::{AccessMode, Compression, ProducerBuilder, QueueFull};
 pub use message::{MessageBuilder, SendTicket};
 
 use crate::{
@@ -40,12 +40,14 @@ pub(crate) struct Face {
     pub(crate) name: Option<String>,
     /// -1 while nothing is published.
     pub(crate) last_sequence_id: AtomicI64,
+    pub(crate) queue_full: QueueFull,
     pub(crate) deviance: Deviance,
     /// Milliseconds since 1970; for delays.
     pub(crate) client: Arc<crate::client::Shared>,
 }
 
-/// Publishes messages to one topic. Stays valid until it is closed, whatever happens to connections and layout.
+/// Publishes messages to one topic (client-api §3). Stays valid until it is closed, whatever happens to connections
+/// and layout.
 ///
 /// Cheap to clone; all clones are one producer. When the last clone is dropped the producer closes by itself, after
 /// what is pending has been published.
@@ -78,7 +80,7 @@ impl<T: 'static> Producer<T> {
         self.face.name.as_deref()
     }
 
-    /// Starts a message.
+    /// Starts a message (client-api §3.2).
     pub fn message(&self) -> MessageBuilder<'_, T> {
         MessageBuilder::new(self)
     }
@@ -89,7 +91,7 @@ impl<T: 'static> Producer<T> {
         u64::try_from(self.face.last_sequence_id.load(Ordering::Relaxed)).ok()
     }
 
-    /// Waits until every send that was issued before has its result.
+    /// Waits until every send that was issued before has its result (client-api §3.3).
     ///
     /// # Errors
     /// `AlreadyClosed` on a closed producer.
@@ -99,7 +101,8 @@ impl<T: 'static> Producer<T> {
         flushed.await.map_err(|_| Error::closed("producer"))
     }
 
-    /// Publishes what is pending and releases everything. Closing again waits for the same and succeeds.
+    /// Publishes what is pending and releases everything (client-api §3.3). Closing again waits for the same and
+    /// succeeds.
     ///
     /// # Errors
     /// `Timeout` when what is pending could not be published within the client's operation timeout.

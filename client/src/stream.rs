@@ -15,6 +15,7 @@ pub use builder::StreamConsumerBuilder;
 
 use crate::{
     core::{
+        consumer::Delivery,
         deviant::{Deviance, Deviant},
         error::Error,
         message_id::MessageId,
@@ -27,6 +28,10 @@ use crate::{
 
 impl Queued for StreamDelivery {
     type Passed = ();
+
+    fn delivery(&mut self) -> &mut Delivery {
+        &mut self.delivery
+    }
 }
 
 /// What a handle asks of the consumer's task.
@@ -51,8 +56,8 @@ pub(crate) struct Face {
 }
 
 /// Receives the messages of a topic so that those of one key come in the order in which they were published, sharing
-/// the keys with the other stream consumers of its subscription. Stays valid until it is closed, whatever happens to
-/// connections and layout.
+/// the keys with the other stream consumers of its subscription (client-api §4.1). Stays valid until it is closed,
+/// whatever happens to connections and layout.
 ///
 /// A message that was received and not acknowledged comes again after a reconnect, and to another consumer once this
 /// one closes. While consumers join or leave, the keys that change hands wait until everything that was received of
@@ -95,7 +100,7 @@ impl<T: 'static> StreamConsumer<T> {
         &self.face.subscription
     }
 
-    /// Waits for a message.
+    /// Waits for a message (client-api §4).
     ///
     /// # Errors
     /// `AlreadyClosed` once the consumer is closed.
@@ -104,7 +109,7 @@ impl<T: 'static> StreamConsumer<T> {
         Ok(self.received(delivery))
     }
 
-    /// Waits for a message, but not longer than this; `None` when the time is over.
+    /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
     ///
     /// # Errors
     /// As for [`StreamConsumer::receive`].
@@ -118,8 +123,8 @@ impl<T: 'static> StreamConsumer<T> {
         }
     }
 
-    /// Receives up to `max` messages; returns earlier, with fewer or none, when `limit` is over, and with fewer when as
-    /// many as the receive queue may hold are there.
+    /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
+    /// with fewer when as many as the receive queue may hold are there.
     ///
     /// # Errors
     /// As for [`StreamConsumer::receive`].
@@ -129,8 +134,9 @@ impl<T: 'static> StreamConsumer<T> {
         Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
     }
 
-    /// Acknowledges a message and everything that this consumer had received before it, of all keys: none of it will be
-    /// delivered again. The identifier may be one that was stored as bytes, of an earlier life of the application too.
+    /// Acknowledges a message and everything that this consumer had received before it, of all keys (client-api
+    /// §4.1): none of it will be delivered again. The identifier may be one that was stored as bytes, of an earlier
+    /// life of the application too.
     ///
     /// Completes when the acknowledgement is on its way; it is sent again until the broker has accepted it, for as long
     /// as the messages are this consumer's.
@@ -144,8 +150,8 @@ impl<T: 'static> StreamConsumer<T> {
         answer.await.unwrap_or_else(|_| Err(Error::closed("consumer")))
     }
 
-    /// Leaves the subscription, so that the others take over at once, and releases everything; acknowledges nothing.
-    /// Closing again waits for the same and succeeds.
+    /// Leaves the subscription, so that the others take over at once, and releases everything (client-behavior §8,
+    /// §10); acknowledges nothing. Closing again waits for the same and succeeds.
     ///
     /// # Errors
     /// None today; closing is best effort.

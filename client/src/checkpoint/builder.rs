@@ -19,10 +19,10 @@ use crate::{
     layout_watch,
     receive_queue::ReceiveQueue,
     registration::{Registrant, Registration},
-    schema::{Schema, to_wire},
+    schema::{Schema, Writers, to_wire},
 };
 
-/// Configures a [`CheckpointConsumer`].
+/// Configures a [`CheckpointConsumer`] (client-api §4.3).
 pub struct CheckpointConsumerBuilder<T> {
     client: Arc<Shared>,
     schema: Arc<dyn Schema<T>>,
@@ -77,13 +77,18 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
         self
     }
 
-    /// Creates the consumer. [`Checkpoint::latest`] means the end of the topic during this call.
+    /// Creates the consumer (client-api §4.3). [`Checkpoint::latest`] means the end of the topic during this call.
     ///
     /// # Errors
-    /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `NotSupported` when the broker does
-    /// not know scalable topics, `NotConnected` when no broker is reached in the client's operation timeout, and what
-    /// else the broker answers.
+    /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `NotSupported` when the broker
+    /// does not know scalable topics, `NotConnected` when no broker is reached in the client's operation timeout, and
+    /// what else the broker answers.
     pub async fn create(self) -> Result<CheckpointConsumer<T>, Error> {
+        let deviance = self.client.deviance;
+        self.attach().await.map_err(|error| deviance.report(error))
+    }
+
+    async fn attach(self) -> Result<CheckpointConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
         let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
@@ -118,9 +123,10 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
             Registration::new(client.clone(), registrant)
         });
         let settings = Settings { name, schema: self.schema.info().map(to_wire) };
+        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
         let face = Arc::new(Face {
             topic: core.topic().into(),
-            queue: ReceiveQueue::default(),
+            queue: ReceiveQueue::new(writers),
             deviance: client.deviance,
             receiver_queue: self.receiver_queue as usize,
         });

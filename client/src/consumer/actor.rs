@@ -27,7 +27,7 @@ use crate::{
         error::Error,
     },
     layout_watch::LayoutWatch,
-    producer::{layout_changed, managed, sleep},
+    producer::{layout_changed, managed, sleep, without_schema},
 };
 
 /// What every SUBSCRIBE of a consumer carries.
@@ -296,7 +296,7 @@ async fn subscribe(
             }),
             durable: Some(true),
             metadata: if subscribe.legacy { vec![managed()] } else { Vec::new() },
-            schema: settings.schema,
+            schema: settings.schema.filter(|_| !without_schema(&client, segment)),
             initial_position: Some(settings.initial_position as i32),
             subscription_properties: settings.properties,
             ..Default::default()

@@ -17,10 +17,10 @@ use crate::{
     },
     layout_watch,
     receive_queue::ReceiveQueue,
-    schema::{Schema, to_wire},
+    schema::{Schema, Writers, to_wire},
 };
 
-/// Where a subscription starts that does not exist yet.
+/// Where a subscription starts that does not exist yet (client-api §4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InitialPosition {
     /// At the oldest message.
@@ -30,7 +30,7 @@ pub enum InitialPosition {
     Latest,
 }
 
-/// Configures a [`QueueConsumer`].
+/// Configures a [`QueueConsumer`] (client-api §4.2).
 pub struct QueueConsumerBuilder<T> {
     client: Arc<Shared>,
     schema: Arc<dyn Schema<T>>,
@@ -100,13 +100,18 @@ impl<T: 'static> QueueConsumerBuilder<T> {
         self
     }
 
-    /// Subscribes.
+    /// Subscribes (client-api §4.2, wire-protocol §6.1).
     ///
     /// # Errors
     /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ConsumerBusy` when the
     /// subscription is of another kind, `NotSupported` when the broker does not know scalable topics, `NotConnected`
     /// when no broker is reached in the client's operation timeout, and what else the broker answers.
     pub async fn subscribe(self) -> Result<QueueConsumer<T>, Error> {
+        let deviance = self.client.deviance;
+        self.attach().await.map_err(|error| deviance.report(error))
+    }
+
+    async fn attach(self) -> Result<QueueConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
         let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
@@ -141,11 +146,13 @@ impl<T: 'static> QueueConsumerBuilder<T> {
         };
         let view = watch.state.borrow().view.clone();
         let core = ConsumerCore::new(config, view, client.rng(), client.clocks.now());
+        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
         let face = Arc::new(Face {
             topic: core.topic().into(),
             subscription,
-            queue: ReceiveQueue::default(),
+            queue: ReceiveQueue::new(writers),
             deviance: client.deviance,
+            receiver_queue: self.receiver_queue as usize,
         });
         let (requests, receiver) = mpsc::unbounded_channel();
         let (opened, ready) = oneshot::channel();

@@ -60,6 +60,7 @@ pub(crate) struct Delivery {
 
 /// What the shell has to do.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // nearly all are deliveries
 pub(crate) enum Effect {
     Subscribe(Subscribe),
     Flow {

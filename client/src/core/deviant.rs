@@ -7,6 +7,10 @@
 // Public with the feature only; without it the type is there so that the checks read the same.
 #![cfg_attr(not(feature = "deviants"), allow(unreachable_pub, dead_code))]
 
+#[cfg(feature = "deviants")]
+use super::error::Category;
+use super::error::Error;
+
 /// What a deviant breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviantInfo {
@@ -305,6 +309,36 @@ deviants! {
         "Batches on scalable topics before any sign that the broker knows buckets.";
 
     // ---- client API
+    ExclusiveAtFirstSend "exclusive-at-first-send" ["API-3.1.13"]
+        "Creates producers under an exclusive access mode at once; that access is not to be had shows on sending.";
+    IgnoreAccessMode "ignore-access-mode" ["API-3.1.3", "API-3.1.15"]
+        "Creates every producer as a shared one.";
+    FenceNobody "fence-nobody" ["API-3.1.16"]
+        "Asks for exclusive access where it should fence others off.";
+    WaitForNobody "wait-for-nobody" ["API-3.1.17"]
+        "Asks for exclusive access where it should wait for it.";
+    IgnoreInitialSequenceId "ignore-initial-sequence-id" ["API-3.1.8"]
+        "Begins at sequence id 0 whatever was configured.";
+    DropProducerProperties "drop-producer-properties" ["API-3.1.9"]
+        "Tells the broker no properties of the producer.";
+    SchemaOnSomeSegments "schema-on-some-segments" ["DATA-6.2"]
+        "Attaches segments with odd ids without the schema.";
+    NoFreshCredentials "no-fresh-credentials" ["WIRE-10.2", "COMPAT-5.1"]
+        "Does not answer when a broker asks for fresh credentials.";
+    AuthenticationAsGeneric "authentication-as-generic" ["ERR-2.2", "ERR-1.1"]
+        "Reports refused credentials in the category of everything else.";
+    AuthorizationAsGeneric "authorization-as-generic" ["ERR-2.3", "ERR-1.1"]
+        "Reports missing permissions in the category of everything else.";
+    BusyAsGeneric "busy-as-generic" ["ERR-2.6", "ERR-2.7", "ERR-1.1"]
+        "Reports access that others hold in the category of everything else.";
+    SchemaAsGeneric "schema-as-generic" ["ERR-2.8", "DATA-6.5", "ERR-1.1"]
+        "Reports incompatible schemas in the category of everything else.";
+    MemoryAsGeneric "memory-as-generic" ["ERR-2.12", "ERR-1.1"]
+        "Reports a full memory in the category of everything else.";
+    IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2"]
+        "Connects to the addresses without TLS although the service URL asks for TLS.";
+    IgnoreQueueLimit "ignore-queue-limit" ["API-3.1.5", "ERR-2.11"]
+        "Takes sends above the limit of the queue.";
     SequenceNotMonotonic "sequence-not-monotonic" ["API-3.2.15"]
         "Numbers all messages 0.";
     IgnoreSequenceId "ignore-sequence-id" ["API-3.2.5"]
@@ -358,6 +392,31 @@ impl Deviant {
     /// The deviant with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         ALL.iter().find(|info| info.name == name).map(|info| info.deviant)
+    }
+}
+
+#[cfg(feature = "deviants")]
+impl Deviance {
+    /// The error as the deviation in force reports it.
+    pub(crate) fn report(self, error: Error) -> Error {
+        use Category as C;
+        let blurred = match self.0 {
+            Some(Deviant::AuthenticationAsGeneric) => &[C::Authentication][..],
+            Some(Deviant::AuthorizationAsGeneric) => &[C::Authorization],
+            Some(Deviant::BusyAsGeneric) => &[C::ProducerBusy, C::ConsumerBusy],
+            Some(Deviant::SchemaAsGeneric) => &[C::IncompatibleSchema],
+            Some(Deviant::MemoryAsGeneric) => &[C::MemoryBufferFull],
+            _ => &[],
+        };
+        if blurred.contains(&error.category()) { error.into_generic() } else { error }
+    }
+}
+
+#[cfg(not(feature = "deviants"))]
+impl Deviance {
+    /// The error as the deviation in force reports it: as it is, without the feature.
+    pub(crate) fn report(self, error: Error) -> Error {
+        error
     }
 }
 

@@ -82,7 +82,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// Why an operation failed. Cheap to clone, since one event can fail many operations.
+/// Why an operation failed (error-model §1). Cheap to clone, since one event can fail many operations.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{category}: {message}")]
 pub struct Error {
@@ -93,7 +93,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// What kind of failure it is; applications branch on this.
+    /// What kind of failure it is (error-model §2); applications branch on this.
     pub fn category(&self) -> Category {
         self.category
     }
@@ -103,7 +103,8 @@ impl Error {
         &self.message
     }
 
-    pub(crate) fn new(category: Category, message: impl Into<String>) -> Self {
+    /// An error of an application's own schema or credentials.
+    pub fn new(category: Category, message: impl Into<String>) -> Self {
         Error { category, message: message.into().into(), code: None, transient: false }
     }
 

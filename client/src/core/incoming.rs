@@ -1,5 +1,7 @@
 //! From a delivered entry to its messages: checksum, compression, batches.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use stc_proto::{
     Entry, batch,
@@ -12,6 +14,7 @@ use stc_proto::{
 use super::{
     compression::{self, DecompressError},
     deviant::{Deviance, Deviant},
+    schema_info::SchemaInfo,
 };
 
 /// One message of an entry, with everything that data-model §3 asks for except its identifier and topic.
@@ -21,6 +24,12 @@ pub(crate) struct Incoming {
     pub(crate) batch_index: i32,
     pub(crate) payload: Bytes,
     pub(crate) key: Option<String>,
+    /// Whether the key is base64 for bytes that need not be text.
+    pub(crate) key_is_base64: bool,
+    /// The version of the schema that it was written with.
+    pub(crate) schema_version: Option<Bytes>,
+    /// That schema, once somebody who wants to know it has asked for it.
+    pub(crate) writer: Option<Arc<SchemaInfo>>,
     pub(crate) properties: Vec<(String, String)>,
     /// Milliseconds since 1970.
     pub(crate) publish_time: u64,
@@ -116,6 +125,9 @@ fn single(metadata: &MessageMetadata, payload: Bytes, size: usize) -> Incoming {
         size,
         payload,
         key: metadata.partition_key.clone().filter(|_| !metadata.null_partition_key()),
+        key_is_base64: metadata.partition_key_b64_encoded(),
+        schema_version: schema_version(metadata),
+        writer: None,
         properties: pairs(&metadata.properties),
         publish_time: metadata.publish_time,
         event_time: metadata.event_time.filter(|time| *time > 0),
@@ -126,12 +138,15 @@ fn single(metadata: &MessageMetadata, payload: Bytes, size: usize) -> Incoming {
 }
 
 fn member(metadata: &MessageMetadata, single: SingleMessageMetadata, payload: Bytes, index: i32) -> Incoming {
-    let null_key = single.null_partition_key();
+    let (null_key, key_is_base64) = (single.null_partition_key(), single.partition_key_b64_encoded());
     Incoming {
         batch_index: index,
         size: payload.len(),
         payload,
         key: single.partition_key.filter(|_| !null_key),
+        key_is_base64,
+        schema_version: schema_version(metadata),
+        writer: None,
         properties: pairs(&single.properties),
         publish_time: metadata.publish_time,
         event_time: single.event_time.filter(|time| *time > 0),
@@ -140,6 +155,10 @@ fn member(metadata: &MessageMetadata, single: SingleMessageMetadata, payload: By
         producer_name: metadata.producer_name.clone(),
         replicated_from: metadata.replicated_from.clone(),
     }
+}
+
+fn schema_version(metadata: &MessageMetadata) -> Option<Bytes> {
+    metadata.schema_version.clone().filter(|version| !version.is_empty())
 }
 
 fn pairs(properties: &[KeyValue]) -> Vec<(String, String)> {

@@ -10,7 +10,7 @@ use std::{
 
 use super::error::{Category, Error};
 
-/// Identifies one message within a topic. Opaque: its bytes are for storing, not for reading.
+/// Identifies one message within a topic (data-model §4). Opaque: its bytes are for storing, not for reading.
 ///
 /// Identifiers of one topic have a total order, which agrees with the order of publishing for all messages of one
 /// key. It says nothing about messages of different keys. Two identifiers are equal when they name the same message.
@@ -71,17 +71,18 @@ const DELIVERED: u8 = 3;
 const SLICE_SIZE: usize = 33;
 
 impl MessageId {
-    /// The oldest message that is still there.
+    /// The oldest message that is still there (data-model §4).
     pub fn earliest() -> Self {
         MessageId(Inner::Earliest)
     }
 
-    /// The next message to be published.
+    /// The next message to be published (data-model §4).
     pub fn latest() -> Self {
         MessageId(Inner::Latest)
     }
 
-    /// The identifier as bytes, which this and every later version of this client reads.
+    /// The identifier as bytes, which this and every later version of this client reads (data-model §4, stability
+    /// §4.3).
     ///
     /// The form is this client's own: a version (1 byte), a kind (1 byte), for a message five big-endian numbers, and
     /// for one of a stream consumer the number of segments (4 bytes) and for each five numbers and a flag.
@@ -109,7 +110,7 @@ impl MessageId {
         }
     }
 
-    /// Restores an identifier.
+    /// Restores an identifier (data-model §4, stability §4.3).
     ///
     /// # Errors
     /// `InvalidConfiguration` when the bytes are not from [`MessageId::to_bytes`].

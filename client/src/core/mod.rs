@@ -3,8 +3,9 @@
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | [`assignment`] | what a controller assigns |
 //! | [`acks`] | what was delivered and not yet acknowledged, message by message |
+//! | [`assignment`] | what a controller assigns |
+//! | [`avro`] | Avro's binary form |
 //! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
 //! | [`checkpoint`] | the checkpoint consumer as a state machine; checkpoints |
 //! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
@@ -13,16 +14,18 @@
 //! | [`error`] | typed errors and their categories |
 //! | [`incoming`] | from a delivered entry to messages |
 //! | [`layout`] | the client's copy of a topic's layout |
+//! | [`memory`] | the limit for messages on their way |
 //! | [`message_id`] | message identifiers |
 //! | [`outgoing`] | from messages to entries: batches, stamps, metadata |
 //! | [`producer`] | the producer as a state machine |
 //! | [`routing`] | which segment a message goes to |
-//! | [`session`] | the registration with a topic's controller |
-//! | [`stream`] | the stream consumer as a state machine |
+//! | [`schema_info`] | what is known about a schema |
+//! | [`secure`] | addresses for TLS |
 //! | [`tracker`] | which pushed layouts count |
 
 pub(crate) mod acks;
 pub(crate) mod assignment;
+pub(crate) mod avro;
 pub(crate) mod backoff;
 pub(crate) mod checkpoint;
 pub(crate) mod compression;
@@ -31,10 +34,13 @@ pub(crate) mod deviant;
 pub(crate) mod error;
 pub(crate) mod incoming;
 pub(crate) mod layout;
+pub(crate) mod memory;
 pub(crate) mod message_id;
 pub(crate) mod outgoing;
 pub(crate) mod producer;
 pub(crate) mod routing;
+pub(crate) mod schema_info;
+pub(crate) mod secure;
 pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod tracker;

@@ -1,6 +1,6 @@
 //! From messages to entries: how the messages of one segment are grouped, stamped and encoded (key-shared §3).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use stc_proto::{
@@ -13,6 +13,7 @@ use super::{
     deviant::{Deviance, Deviant},
     error::{Category, Error},
     layout::{Segment, bucket_hash},
+    memory::Reservation,
 };
 
 /// A message on its way: encoded by its schema, routed by its key, not yet part of an entry.
@@ -21,6 +22,8 @@ pub(crate) struct Outgoing {
     /// Its place in the order of the application's send calls; also names it towards the shell.
     pub(crate) order: u64,
     pub(crate) key: Option<String>,
+    /// Whether the key is base64 for bytes that need not be text; the hash is that of the bytes.
+    pub(crate) key_is_base64: bool,
     /// Computed once; its two halves route the segment and the bucket.
     pub(crate) hash: Option<KeyHash>,
     pub(crate) payload: Bytes,
@@ -36,6 +39,8 @@ pub(crate) struct Outgoing {
     pub(crate) deadline: Option<Millis>,
     /// How often its segment was gone.
     pub(crate) attempts: u32,
+    /// Its share of the client's memory.
+    pub(crate) memory: Option<Arc<Reservation>>,
 }
 
 impl Outgoing {
@@ -46,7 +51,7 @@ impl Outgoing {
     }
 
     /// A rough size in a batch, in bytes.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let properties: usize = self.properties.iter().map(|(k, v)| k.len() + v.len() + 6).sum();
         self.payload.len() + self.key.as_ref().map_or(0, String::len) + properties + 24
     }
@@ -200,6 +205,7 @@ pub(crate) fn encode(
     let payload = match messages {
         [message] => {
             metadata.partition_key = key_of(message, deviance);
+            metadata.partition_key_b64_encoded = message.key_is_base64.then_some(true);
             metadata.properties = properties_of(message, deviance);
             metadata.event_time = event_time_of(message, deviance);
             metadata.deliver_at_time = message.deliver_at.filter(|_| !deviance.is(Deviant::DropDelay));
@@ -214,6 +220,7 @@ pub(crate) fn encode(
                 let single = SingleMessageMetadata {
                     properties: properties_of(message, deviance),
                     partition_key: key_of(message, deviance),
+                    partition_key_b64_encoded: message.key_is_base64.then_some(true),
                     event_time: event_time_of(message, deviance),
                     sequence_id: Some(sequence_id),
                     ..Default::default()
@@ -224,6 +231,8 @@ pub(crate) fn encode(
             metadata.highest_sequence_id = Some(sequence_ids.1);
             // As classic clients do: the broker reads the key of an entry from here.
             metadata.partition_key = messages.first().and_then(|message| key_of(message, deviance));
+            metadata.partition_key_b64_encoded =
+                messages.first().filter(|message| message.key_is_base64).map(|_| true);
             buf.freeze()
         }
     };
@@ -288,6 +297,7 @@ pub(crate) mod tests {
         Outgoing {
             order,
             key: key.map(Into::into),
+            key_is_base64: false,
             hash: key.map(KeyHash::of),
             payload: Bytes::from(format!("v{order}")),
             properties: Vec::new(),
@@ -297,6 +307,7 @@ pub(crate) mod tests {
             replicate_to: Vec::new(),
             deadline: None,
             attempts: 0,
+            memory: None,
         }
     }
 

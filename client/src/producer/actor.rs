@@ -11,7 +11,7 @@ use stc_proto::{
     pulsar::{CommandProducer, CommandSend, KeyValue, ProducerAccessMode, Schema as WireSchema},
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
     time::{Instant, sleep_until},
 };
@@ -60,6 +60,7 @@ pub(crate) struct Actor {
     close_deadline: Option<Instant>,
     close_result: Result<(), Error>,
     closed: bool,
+    memory_freed: watch::Receiver<()>,
     _alive: mpsc::Sender<()>,
 }
 
@@ -74,6 +75,7 @@ impl Actor {
         alive: mpsc::Sender<()>,
     ) -> Self {
         let revision = watch.state.borrow().revision;
+        let memory_freed = client.memory_freed.subscribe();
         Actor {
             attachments: Attachments::new(client.clone(), Party::Producer),
             revision,
@@ -91,6 +93,7 @@ impl Actor {
             close_deadline: None,
             close_result: Ok(()),
             closed: false,
+            memory_freed,
             _alive: alive,
         }
     }
@@ -132,6 +135,9 @@ impl Actor {
                 outcome.into_iter().for_each(|outcome| self.attached(outcome));
             }
             events = self.attachments.next() => events.into_iter().for_each(|event| self.event(event)),
+            _ = self.memory_freed.changed(), if self.core.waits_for_memory() => {
+                self.core.tick(self.client.clocks.now());
+            }
             request = self.requests.recv(), if self.requests_open => self.request(request),
             () = self.client.closing(), if !closing => self.close(),
             () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
@@ -310,7 +316,7 @@ async fn attach(
             request_id,
             producer_name: attach.name,
             metadata,
-            schema: settings.schema,
+            schema: settings.schema.filter(|_| !without_schema(&client, segment)),
             epoch: Some(attach.epoch),
             user_provided_producer_name: Some(attach.named_by_application),
             producer_access_mode: Some(settings.access as i32),
@@ -343,6 +349,11 @@ async fn attach(
         }
     };
     Outcome { segment, generation, result: result.await }
+}
+
+/// Whether a deviation leaves the schema out.
+pub(crate) fn without_schema(client: &Shared, segment: u64) -> bool {
+    client.deviance.is(Deviant::SchemaOnSomeSegments) && segment % 2 == 1
 }
 
 /// Pends while there is no watch.

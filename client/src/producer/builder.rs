@@ -15,9 +15,10 @@ use super::{
 use crate::{
     client::Shared,
     core::{
+        deviant::Deviant,
         error::{Category, Error},
         outgoing::BatchLimits,
-        producer::{ProducerConfig, ProducerCore},
+        producer::{ProducerConfig, ProducerCore, QueueLimits},
     },
     layout_watch,
     schema::{Schema, to_wire},
@@ -37,7 +38,17 @@ pub enum AccessMode {
     WaitForExclusive,
 }
 
-/// How payloads are compressed.
+/// What a send does when the producer's queue or the client's memory is full (client-api §3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QueueFull {
+    /// Waits for room, in the order of the sends and within the send timeout.
+    #[default]
+    Wait,
+    /// Fails with `ProducerQueueFull` or `MemoryBufferFull`.
+    Fail,
+}
+
+/// How payloads are compressed (client-api §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
     /// Not at all.
@@ -53,7 +64,7 @@ pub enum Compression {
     Snappy,
 }
 
-/// Configures a [`Producer`].
+/// Configures a [`Producer`] (client-api §3.1).
 pub struct ProducerBuilder<T> {
     client: Arc<Shared>,
     schema: Arc<dyn Schema<T>>,
@@ -65,6 +76,8 @@ pub struct ProducerBuilder<T> {
     initial_sequence_id: Option<u64>,
     properties: Vec<(String, String)>,
     batching: BatchLimits,
+    max_pending: usize,
+    queue_full: QueueFull,
 }
 
 impl<T: 'static> ProducerBuilder<T> {
@@ -80,6 +93,8 @@ impl<T: 'static> ProducerBuilder<T> {
             initial_sequence_id: None,
             properties: Vec::new(),
             batching: BatchLimits { enabled: true, max_messages: 1000, max_bytes: 128 * 1024, max_delay: 1 },
+            max_pending: 0,
+            queue_full: QueueFull::default(),
         }
     }
 
@@ -110,6 +125,18 @@ impl<T: 'static> ProducerBuilder<T> {
     /// How long a send may wait for its receipt; 30 s by default, zero for ever.
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.send_timeout = timeout;
+        self
+    }
+
+    /// How many sends may be without a result; 0, the default, for as many as the client's memory takes.
+    pub fn max_pending(mut self, messages: usize) -> Self {
+        self.max_pending = messages;
+        self
+    }
+
+    /// What a send does when the queue or the client's memory is full; [`QueueFull::Wait`] by default.
+    pub fn queue_full(mut self, policy: QueueFull) -> Self {
+        self.queue_full = policy;
         self
     }
 
@@ -150,13 +177,19 @@ impl<T: 'static> ProducerBuilder<T> {
         self
     }
 
-    /// Creates the producer: resolves the topic, and under an exclusive access mode attaches to all of it.
+    /// Creates the producer (client-api §3.1, §7): resolves the topic, and under an exclusive access mode attaches to
+    /// all of it.
     ///
     /// # Errors
     /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ProducerBusy` when exclusive
     /// access is not to be had, `NotSupported` when the broker does not know scalable topics, `NotConnected` when no
     /// broker is reached in the client's operation timeout, and what else the broker answers.
     pub async fn create(self) -> Result<Producer<T>, Error> {
+        let deviance = self.client.deviance;
+        self.attach().await.map_err(|error| deviance.report(error))
+    }
+
+    async fn attach(self) -> Result<Producer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
         let topic = layout_watch::parse_topic(self.topic.as_deref())?;
@@ -167,6 +200,13 @@ impl<T: 'static> ProducerBuilder<T> {
             return Err(Error::new(Category::InvalidConfiguration, "a batch holds at least one message"));
         }
         let access = match self.access {
+            _ if client.deviance.is(Deviant::IgnoreAccessMode) => ProducerAccessMode::Shared,
+            AccessMode::ExclusiveWithFencing if client.deviance.is(Deviant::FenceNobody) => {
+                ProducerAccessMode::Exclusive
+            }
+            AccessMode::WaitForExclusive if client.deviance.is(Deviant::WaitForNobody) => {
+                ProducerAccessMode::Exclusive
+            }
             AccessMode::Shared => ProducerAccessMode::Shared,
             AccessMode::Exclusive => ProducerAccessMode::Exclusive,
             AccessMode::ExclusiveWithFencing => ProducerAccessMode::ExclusiveWithFencing,
@@ -185,14 +225,23 @@ impl<T: 'static> ProducerBuilder<T> {
                 Compression::Snappy => CompressionType::Snappy,
             },
             send_timeout: (!self.send_timeout.is_zero()).then_some(self.send_timeout.as_millis() as u64),
-            initial_sequence_id: self.initial_sequence_id,
+            initial_sequence_id: self
+                .initial_sequence_id
+                .filter(|_| !client.deviance.is(Deviant::IgnoreInitialSequenceId)),
             backoff: client.backoff,
+            limits_of_queue: QueueLimits {
+                max_pending: (self.max_pending > 0).then_some(self.max_pending),
+                fails: self.queue_full == QueueFull::Fail,
+                memory: client.memory.clone(),
+            },
             deviance: client.deviance,
         };
+        let told = !client.deviance.is(Deviant::DropProducerProperties);
+        let properties = if told { self.properties } else { Vec::new() };
         let settings = Settings {
             access,
             schema: self.schema.info().map(to_wire),
-            properties: self.properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
+            properties: properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
         };
         let view = watch.state.borrow().view.clone();
         let core = ProducerCore::new(config, view, client.rng(), client.clocks.now());
@@ -200,13 +249,15 @@ impl<T: 'static> ProducerBuilder<T> {
             topic: core.topic().to_owned(),
             name: self.name,
             last_sequence_id: AtomicI64::new(-1),
+            queue_full: self.queue_full,
             deviance: client.deviance,
             client: client.clone(),
         });
         let (requests, receiver) = mpsc::unbounded_channel();
         let (opened, ready) = oneshot::channel();
         let waits_for_access = access == ProducerAccessMode::WaitForExclusive;
-        let exclusive = access != ProducerAccessMode::Shared;
+        let exclusive =
+            access != ProducerAccessMode::Shared && !client.deviance.is(Deviant::ExclusiveAtFirstSend);
         let actor = Actor::new(client.clone(), core, watch, settings, receiver, face.clone(), alive);
         tokio::spawn(actor.run(exclusive.then_some(opened)));
         let producer = Producer { requests, face, schema: self.schema };

@@ -9,17 +9,18 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use stc_proto::KeyHash;
 use tokio::sync::oneshot;
 
-use super::{Producer, Request, SendResult};
+use super::{Producer, QueueFull, Request, SendResult};
 use crate::core::{
     deviant::Deviant,
     error::{Category, Error},
     outgoing::Outgoing,
 };
 
-/// A message being put together.
+/// A message being put together (client-api §3.2).
 #[must_use = "a message is published by send or send_async"]
 pub struct MessageBuilder<'p, T> {
     producer: &'p Producer<T>,
@@ -60,7 +61,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self
     }
 
-    /// The key: messages of one key stay in order. The empty string is a key.
+    /// The key (client-api §3.2, data-model §2): messages of one key stay in order. The empty string is a key.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
@@ -121,7 +122,8 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self.replicate_to([NO_REPLICATION])
     }
 
-    /// Publishes the message and waits for its receipt. Dropping the future does not take the message back.
+    /// Publishes the message and waits for its receipt (client-api §3.2). Dropping the future does not take the
+    /// message back.
     ///
     /// # Errors
     /// `Timeout` without a receipt in the send timeout, `AlreadyClosed`, `InvalidConfiguration` without a value or
@@ -130,16 +132,16 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self.send_async().await
     }
 
-    /// Publishes the message without waiting: when this returns, it has its place in the order of sends. Failures of
-    /// any kind are in the ticket.
+    /// Publishes the message without waiting (client-api §3.2): when this returns, it has its place in the order of
+    /// sends. Failures of any kind are in the ticket.
     pub fn send_async(self) -> SendTicket {
-        let requests = &self.producer.requests;
+        let (requests, deviance) = (&self.producer.requests, self.producer.face.deviance);
         let (done, result) = oneshot::channel();
         let requested = match self.build() {
             Ok(message) => {
                 requests.send(Request::Send(Box::new(message), done)).map_err(|_| Error::closed("producer"))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(deviance.report(error)),
         };
         SendTicket(match requested {
             Ok(()) => Ticket::Waiting(result),
@@ -154,11 +156,20 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             .ok_or_else(|| Error::new(Category::InvalidConfiguration, "the message has no value"))?;
         let payload = self.producer.schema.encode(&value)?;
         let ignores_empty = face.deviance.is(Deviant::EmptyKeyIsKeyless);
-        let key = self.key.filter(|key| !(ignores_empty && key.is_empty()));
-        Ok(Outgoing {
+        let own = self.key.filter(|key| !(ignores_empty && key.is_empty()));
+        let of_value = self.producer.schema.encode_key(&value)?;
+        if own.is_some() && of_value.is_some() {
+            let why = "the schema makes the message's key out of its value: it has no other";
+            return Err(Error::new(Category::InvalidConfiguration, why));
+        }
+        // The bytes are hashed, as brokers do that look for the key of an entry.
+        let hash = of_value.as_deref().or(own.as_deref().map(str::as_bytes)).map(KeyHash::of_bytes);
+        let key_is_base64 = of_value.is_some();
+        let mut message = Outgoing {
             order: 0,
-            hash: key.as_deref().map(KeyHash::of),
-            key,
+            hash,
+            key: of_value.map(|key| BASE64.encode(key)).or(own),
+            key_is_base64,
             payload,
             properties: self.properties,
             event_time: self.event_time,
@@ -170,7 +181,15 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             replicate_to: self.replicate_to,
             deadline: None,
             attempts: 0,
-        })
+            memory: None,
+        };
+        if let (QueueFull::Fail, Some(memory)) = (face.queue_full, &face.client.memory) {
+            let reserved = memory.reserve(message.size());
+            message.memory = Some(reserved.ok_or_else(|| {
+                Error::new(Category::MemoryBufferFull, "the memory for messages on their way is used up")
+            })?);
+        }
+        Ok(message)
     }
 }
 
@@ -178,7 +197,7 @@ fn since_1970(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// The result of a send to come: a future of the message's identifier.
+/// The result of a send to come (client-api §1, §3.2): a future of the message's identifier.
 #[derive(Debug)]
 pub struct SendTicket(Ticket);
 

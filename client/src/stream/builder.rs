@@ -26,13 +26,13 @@ use crate::{
     layout_watch,
     receive_queue::ReceiveQueue,
     registration::{Registrant, Registration},
-    schema::{Schema, to_wire},
+    schema::{Schema, Writers, to_wire},
 };
 
 /// Tells the deliveries of one consumer from those of every other in the process.
 static CONSUMERS: AtomicU64 = AtomicU64::new(0);
 
-/// Configures a [`StreamConsumer`].
+/// Configures a [`StreamConsumer`] (client-api §4.1).
 pub struct StreamConsumerBuilder<T> {
     client: Arc<Shared>,
     schema: Arc<dyn Schema<T>>,
@@ -120,14 +120,21 @@ impl<T: 'static> StreamConsumerBuilder<T> {
         self
     }
 
-    /// Subscribes: joins the subscription's consumers and attaches to what is assigned to this one, which can be
-    /// nothing. Waits for the consumers that have it so far, until they have acknowledged what they received.
+    /// Subscribes (client-api §4.1, wire-protocol §6.2): joins the subscription's consumers and attaches to what is
+    /// assigned to this one, which can be nothing. Waits for the consumers that have it so far, until they have
+    /// acknowledged what they received.
     ///
     /// # Errors
-    /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ConsumerBusy` when what is assigned
-    /// is still another consumer's after the client's operation timeout, `NotSupported` when the broker does not know
-    /// scalable topics, `NotConnected` when no broker is reached in that time, and what else the broker answers.
+    /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ConsumerBusy` when what is
+    /// assigned is still another consumer's after the client's operation timeout, `NotSupported` when the broker does
+    /// not know scalable topics, `NotConnected` when no broker is reached in that time, and what else the broker
+    /// answers.
     pub async fn subscribe(self) -> Result<StreamConsumer<T>, Error> {
+        let deviance = self.client.deviance;
+        self.attach().await.map_err(|error| deviance.report(error))
+    }
+
+    async fn attach(self) -> Result<StreamConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
         let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
@@ -177,10 +184,11 @@ impl<T: 'static> StreamConsumerBuilder<T> {
             kind: ScalableConsumerType::Stream,
         };
         let registration = Registration::new(client.clone(), registrant);
+        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
         let face = Arc::new(Face {
             topic: core.topic().into(),
             subscription,
-            queue: ReceiveQueue::default(),
+            queue: ReceiveQueue::new(writers),
             deviance: client.deviance,
             receiver_queue: self.receiver_queue as usize,
         });

@@ -2,11 +2,19 @@
 
 // Helpers are no tests to clippy; a panic is how they fail one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+// Each test prints its seed.
+#![allow(clippy::print_stdout)]
 
+mod blocking;
 mod checkpointing;
 mod classic;
 mod consuming;
+mod golden;
+mod limits;
 mod producing;
+mod public_api;
 mod resilience;
+mod schemas;
+mod security;
 mod streaming;
 mod support;

@@ -7,8 +7,8 @@ use crate::core::{
     message_id::take,
 };
 
-/// A position in a topic: everything that a checkpoint consumer had received when it was captured. Opaque: its bytes are
-/// for storing, not for reading.
+/// A position in a topic (data-model §5): everything that a checkpoint consumer had received when it was captured.
+/// Opaque: its bytes are for storing, not for reading.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Checkpoint(pub(crate) Start);
 
@@ -53,8 +53,8 @@ impl Checkpoint {
 
     /// The checkpoint as bytes, which this and every later version of this client reads.
     ///
-    /// The form is this client's own: a version (1 byte), a kind (1 byte), and for a captured one the number of segments
-    /// (4 bytes) and four big-endian numbers for each.
+    /// The form is this client's own: a version (1 byte), a kind (1 byte), and for a captured one the number of
+    /// segments (4 bytes) and four big-endian numbers for each.
     pub fn to_bytes(&self) -> Vec<u8> {
         match &self.0 {
             Start::Earliest => vec![VERSION, EARLIEST],

@@ -17,7 +17,10 @@ mod segment;
 mod tests;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use stc_proto::pulsar::{CompressionType, ProducerAccessMode};
@@ -30,6 +33,7 @@ use super::{
     backoff::{Backoff, BackoffLimits, Rng, SEGMENT_GONE_ATTEMPTS, segment_gone_delay},
     deviant::{Deviance, Deviant},
     error::{Category, Error},
+    memory::Memory,
     message_id::{MessageId, Position},
     outgoing::{BatchLimits, Outgoing},
     routing::Router,
@@ -47,7 +51,19 @@ pub(crate) struct ProducerConfig {
     pub(crate) send_timeout: Option<Millis>,
     pub(crate) initial_sequence_id: Option<u64>,
     pub(crate) backoff: BackoffLimits,
+    pub(crate) limits_of_queue: QueueLimits,
     pub(crate) deviance: Deviance,
+}
+
+/// What a producer holds at most.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct QueueLimits {
+    /// How many sends without a result; `None` for as many as the memory takes.
+    pub(crate) max_pending: Option<usize>,
+    /// Fails a send above the limit; otherwise it waits.
+    pub(crate) fails: bool,
+    /// The client's; `None` without a limit.
+    pub(crate) memory: Option<Arc<Memory>>,
 }
 
 /// Sends PRODUCER for a segment. The answer goes to [`ProducerCore::attached`] or [`ProducerCore::attach_failed`]
@@ -111,6 +127,8 @@ pub(crate) struct ProducerCore {
     unrouted_until: Millis,
     /// All sends without a result, by their place in the order.
     pending: BTreeSet<u64>,
+    /// Sends above the limits of the queue, which wait for room.
+    line: VecDeque<Outgoing>,
     deadlines: BTreeSet<(Millis, u64)>,
     next_order: u64,
     next_sequence_id: u64,
@@ -138,6 +156,7 @@ impl ProducerCore {
             unrouted: Vec::new(),
             unrouted_until: 0,
             pending: BTreeSet::new(),
+            line: VecDeque::new(),
             deadlines: BTreeSet::new(),
             next_order: 0,
             next_sequence_id: config.initial_sequence_id.map_or(0, |id| id.saturating_add(1)),
@@ -180,6 +199,11 @@ impl ProducerCore {
         self.buckets_observed = true;
     }
 
+    /// Whether sends wait for memory that others have: the shell ticks when some was given back.
+    pub(crate) fn waits_for_memory(&self) -> bool {
+        self.config.limits_of_queue.memory.is_some() && !self.line.is_empty()
+    }
+
     /// Whether every send before this place has its result.
     pub(crate) fn settled_before(&self, order: u64) -> bool {
         self.pending.first().is_none_or(|first| *first >= order)
@@ -204,8 +228,14 @@ impl ProducerCore {
             message.deadline = Some(now.mono + timeout);
             self.deadlines.insert((now.mono + timeout, order));
         }
-        self.place(message, now, now.mono + self.config.limits.max_delay);
+        self.line.push_back(message);
         self.advance(now);
+        if self.config.limits_of_queue.fails
+            && let Some(message) = self.line.pop_back()
+        {
+            let full = Error::new(Category::ProducerQueueFull, "the queue of pending sends is full");
+            self.settle(&message, Err(full));
+        }
         order
     }
 

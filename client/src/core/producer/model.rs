@@ -74,6 +74,7 @@ impl Model {
             send_timeout: None,
             initial_sequence_id: None,
             backoff: BackoffLimits { initial: 100, max: 1000 },
+            limits_of_queue: QueueLimits::default(),
             deviance: Deviance::default(),
         };
         Model {

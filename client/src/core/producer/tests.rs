@@ -32,6 +32,7 @@ fn config() -> ProducerConfig {
         send_timeout: Some(30_000),
         initial_sequence_id: None,
         backoff: BackoffLimits { initial: 100, max: 1000 },
+        limits_of_queue: QueueLimits::default(),
         deviance: Deviance::default(),
     }
 }
@@ -455,4 +456,82 @@ fn a_message_that_is_too_large_fails_alone() {
     assert_eq!(bench.settled[&1].as_ref().unwrap_err().category(), Category::InvalidConfiguration);
     bench.send(Some("a"));
     assert_eq!(bench.values(0), ["v0", "v2"]);
+}
+
+fn limited(max_pending: usize, fails: bool) -> ProducerConfig {
+    let limits = QueueLimits { max_pending: Some(max_pending), fails, memory: None };
+    ProducerConfig { limits_of_queue: limits, ..config() }
+}
+
+#[test]
+fn a_full_queue_fails_sends_and_takes_them_again_later() {
+    let mut bench = Bench::new(limited(2, true), view(0, WHOLE));
+    bench.send(None);
+    bench.send(None);
+    let third = bench.send(None);
+    let error = bench.settled[&third].clone().unwrap_err();
+    assert_eq!(error.category(), Category::ProducerQueueFull);
+    bench.attach_next();
+    assert_eq!(bench.sent.len(), 2);
+    bench.core.receipt(0, 0, 7, 0, bench.now());
+    bench.collect();
+    let fourth = bench.send(None);
+    assert!(!bench.settled.contains_key(&fourth));
+    assert_eq!(bench.sent.len(), 3);
+}
+
+#[test]
+fn sends_wait_for_room_in_their_order() {
+    let mut bench = Bench::new(limited(2, false), view(0, WHOLE));
+    for _ in 0..5 {
+        bench.send(Some("k"));
+    }
+    bench.attach_next();
+    assert_eq!(bench.sent.len(), 2);
+    for sequence_id in 0..5 {
+        bench.core.receipt(0, sequence_id, 7, sequence_id, bench.now());
+        bench.collect();
+    }
+    let order: Vec<u64> = bench.sent.iter().map(|(_, sequence_id, _)| *sequence_id).collect();
+    assert_eq!(order, [0, 1, 2, 3, 4]);
+    assert!(bench.settled.values().all(Result::is_ok));
+}
+
+#[test]
+fn sends_that_wait_for_room_time_out_and_are_flushed_and_aborted() {
+    let mut bench = Bench::new(limited(1, false), view(0, WHOLE));
+    bench.send(None);
+    bench.now = 10_000;
+    let second = bench.send(None);
+    let third = bench.send(None);
+    let before = bench.core.flush(bench.now());
+    bench.now = 40_000;
+    bench.core.tick(bench.now());
+    bench.collect();
+    assert_eq!(bench.settled[&second].clone().unwrap_err().category(), Category::Timeout);
+    assert!(bench.core.settled_before(before), "{third} timed out as well");
+    bench.send(None);
+    let last = bench.send(None);
+    bench.core.abort(&Error::closed("producer"));
+    bench.collect();
+    assert_eq!(bench.settled[&last].clone().unwrap_err().category(), Category::AlreadyClosed);
+}
+
+#[test]
+fn a_send_waits_for_memory_that_others_have() {
+    let memory = Memory::new(10, || {});
+    let limits = QueueLimits { max_pending: None, fails: false, memory: Some(memory.clone()) };
+    let others = memory.reserve(10);
+    let mut bench = Bench::new(ProducerConfig { limits_of_queue: limits, ..config() }, view(0, WHOLE));
+    bench.send(None);
+    assert!(bench.core.waits_for_memory());
+    assert!(bench.attaches.is_empty());
+    drop(others);
+    bench.core.tick(bench.now());
+    bench.collect();
+    assert!(!bench.core.waits_for_memory());
+    bench.attach_next();
+    bench.core.receipt(0, 0, 7, 0, bench.now());
+    bench.collect();
+    assert!(memory.reserve(1).is_some_and(|share| Arc::strong_count(&share) == 1), "all was given back");
 }

@@ -27,6 +27,26 @@ impl ProducerCore {
         }
     }
 
+    /// Lets sends in that wait for room, in their order.
+    fn admit(&mut self, now: Now) {
+        let limits = self.config.limits_of_queue.clone();
+        let unlimited = self.deviance().is(Deviant::IgnoreQueueLimit);
+        while let Some(mut message) = self.line.pop_front() {
+            let queued = self.pending.len().saturating_sub(self.line.len() + 1);
+            let room = unlimited || limits.max_pending.is_none_or(|max| queued < max);
+            if room && message.memory.is_none() {
+                message.memory = limits.memory.as_ref().and_then(|memory| memory.reserve(message.size()));
+            }
+            if !room || (limits.memory.is_some() && message.memory.is_none()) {
+                self.line.push_front(message);
+                return;
+            }
+            let alone = message.order < self.flushed;
+            let due = if alone { now.mono } else { now.mono + self.config.limits.max_delay };
+            self.place(message, now, due);
+        }
+    }
+
     /// Whether a sealed segment still has messages that belong before those of this one.
     pub(super) fn blocked(&self, id: u64) -> bool {
         let Some(this) = self.segments.get(&id) else { return false };
@@ -37,6 +57,7 @@ impl ProducerCore {
 
     /// Does everything that can be done now.
     pub(super) fn advance(&mut self, now: Now) {
+        self.admit(now);
         self.move_messages(now);
         self.retry_unrouted(now);
         let ids: Vec<u64> = self.segments.keys().copied().collect();
@@ -256,6 +277,9 @@ impl ProducerCore {
         let (late, still) = std::mem::take(&mut self.unrouted).into_iter().partition(due);
         self.unrouted = still;
         failed.extend::<Vec<Outgoing>>(late);
+        let (late, still) = std::mem::take(&mut self.line).into_iter().partition(due);
+        self.line = still;
+        failed.extend::<VecDeque<Outgoing>>(late);
         self.settle_all(&failed, &Error::timeout("no receipt within the send timeout"));
     }
 
@@ -288,6 +312,7 @@ impl ProducerCore {
     pub(super) fn fail_all(&mut self, error: &Error) {
         let mut failed = std::mem::take(&mut self.unrouted);
         failed.extend(self.segments.values_mut().flat_map(SegmentProducer::take_pending));
+        failed.extend(std::mem::take(&mut self.line));
         self.settle_all(&failed, error);
     }
 
@@ -298,6 +323,7 @@ impl ProducerCore {
     }
 
     pub(super) fn settle(&mut self, message: &Outgoing, result: Result<MessageId, Error>) {
+        let result = result.map_err(|error| self.deviance().report(error));
         self.failed_once |= result.is_err();
         if let Some(deadline) = message.deadline {
             self.deadlines.remove(&(deadline, message.order));

@@ -1,73 +1,12 @@
-//! Schemas (data-model §6): how values become payloads, and what the broker is told about it.
-//!
-//! Bytes, strings and the primitive types; key/value and record schemas are not offered yet.
-
-use std::sync::Arc;
+//! Bytes, text and numbers.
 
 use bytes::Bytes;
-use stc_proto::pulsar::{KeyValue, Schema as WireSchema, schema::Type};
+use stc_proto::pulsar::schema::Type;
 
-use crate::core::error::{Category, Error};
+use super::{Schema, SchemaInfo, mismatch};
+use crate::core::error::Error;
 
-/// What the broker is told about a schema; it checks that all schemas of a topic are compatible.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaInfo {
-    /// The schema's name.
-    pub name: String,
-    /// Its type.
-    pub kind: Type,
-    /// Its definition, empty for primitive types.
-    pub data: Bytes,
-    /// String pairs that belong to it.
-    pub properties: Vec<(String, String)>,
-}
-
-/// Turns values into payloads and back.
-pub trait Schema<T>: Send + Sync + 'static {
-    /// What the broker is told; `None` for plain bytes, which every topic takes.
-    fn info(&self) -> Option<SchemaInfo>;
-
-    /// A value's payload.
-    ///
-    /// # Errors
-    /// Whatever the schema finds wrong with the value; the send fails with it.
-    fn encode(&self, value: &T) -> Result<Bytes, Error>;
-
-    /// The value of a payload.
-    ///
-    /// # Errors
-    /// When the payload is not of this schema.
-    fn decode(&self, payload: &Bytes) -> Result<T, Error>;
-}
-
-impl<T, S: Schema<T> + ?Sized> Schema<T> for Arc<S> {
-    fn info(&self) -> Option<SchemaInfo> {
-        (**self).info()
-    }
-
-    fn encode(&self, value: &T) -> Result<Bytes, Error> {
-        (**self).encode(value)
-    }
-
-    fn decode(&self, payload: &Bytes) -> Result<T, Error> {
-        (**self).decode(payload)
-    }
-}
-
-pub(crate) fn to_wire(info: SchemaInfo) -> WireSchema {
-    WireSchema {
-        name: info.name,
-        schema_data: info.data,
-        r#type: info.kind as i32,
-        properties: info.properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
-    }
-}
-
-fn mismatch(kind: &str, len: usize) -> Error {
-    Error::new(Category::IncompatibleSchema, format!("a payload of {len} bytes is no {kind}"))
-}
-
-/// Payloads as they are.
+/// Payloads as they are (data-model §6).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BytesSchema;
 
@@ -85,13 +24,13 @@ impl Schema<Bytes> for BytesSchema {
     }
 }
 
-/// UTF-8 text.
+/// UTF-8 text (data-model §6).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StringSchema;
 
 impl Schema<String> for StringSchema {
     fn info(&self) -> Option<SchemaInfo> {
-        Some(primitive("String", Type::String))
+        Some(SchemaInfo::plain("String", Type::String))
     }
 
     fn encode(&self, value: &String) -> Result<Bytes, Error> {
@@ -103,13 +42,13 @@ impl Schema<String> for StringSchema {
     }
 }
 
-/// One byte, 0 or 1.
+/// One byte, 0 or 1 (data-model §6).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BoolSchema;
 
 impl Schema<bool> for BoolSchema {
     fn info(&self) -> Option<SchemaInfo> {
-        Some(primitive("Boolean", Type::Bool))
+        Some(SchemaInfo::plain("Boolean", Type::Bool))
     }
 
     fn encode(&self, value: &bool) -> Result<Bytes, Error> {
@@ -124,10 +63,6 @@ impl Schema<bool> for BoolSchema {
     }
 }
 
-fn primitive(name: &str, kind: Type) -> SchemaInfo {
-    SchemaInfo { name: name.into(), kind, data: Bytes::new(), properties: Vec::new() }
-}
-
 macro_rules! numbers {
     ($($(#[$doc:meta])* $schema:ident $type:ty, $name:literal $kind:ident;)*) => {$(
         $(#[$doc])*
@@ -136,7 +71,7 @@ macro_rules! numbers {
 
         impl Schema<$type> for $schema {
             fn info(&self) -> Option<SchemaInfo> {
-                Some(primitive($name, Type::$kind))
+                Some(SchemaInfo::plain($name, Type::$kind))
             }
 
             fn encode(&self, value: &$type) -> Result<Bytes, Error> {
@@ -168,14 +103,8 @@ numbers! {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Debug;
-
-    use super::*;
-
-    fn round_trip<T: PartialEq + Debug>(schema: impl Schema<T>, value: T, bytes: &[u8]) {
-        assert_eq!(schema.encode(&value).unwrap(), bytes);
-        assert_eq!(schema.decode(&Bytes::copy_from_slice(bytes)).unwrap(), value);
-    }
+    use super::{super::tests::round_trip, *};
+    use crate::core::error::Category;
 
     #[test]
     fn primitives_are_big_endian() {
