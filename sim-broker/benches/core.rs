@@ -36,7 +36,7 @@ fn entries() -> Vec<Bytes> {
 
 fn topic(subscription: Option<SubType>, effects: &mut Effects) -> Option<Topic> {
     let name = TopicName::parse("persistent://public/default/bench").ok()?;
-    let mut topic = Topic::new(name, TopicConfig::default(), 1);
+    let mut topic = Topic::new(name, TopicConfig::default(), 1, Default::default());
     let mut names = ProducerNames::new("bench");
     topic.add_producer(PRODUCER, &CommandProducer::default(), &mut names, effects).ok()?;
     if let Some(kind) = subscription {

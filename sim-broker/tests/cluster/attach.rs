@@ -36,3 +36,38 @@ async fn a_message_goes_from_a_producer_to_a_consumer_of_the_segment() {
     assert_eq!((stored[0].segment, stored[0].topic.domain()), (Some(0), Domain::Segment));
     cluster.shutdown().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_segments_of_a_topic_have_their_schemas_in_common() {
+    let cluster = cluster();
+    let name = "topic://public/default/t";
+    create(&cluster, name, 2);
+    let schema = |kind: schema::Type, text: &'static str| Schema {
+        name: "s".into(),
+        r#type: kind as i32,
+        schema_data: text.into(),
+        properties: vec![],
+    };
+    let lower = "segment://public/default/t/0000-7fff-0";
+    let mut client = Client::to_owner(&cluster, lower).await;
+    let with = |topic: &str, schema: Schema| CommandProducer {
+        schema: Some(schema),
+        producer_name: None,
+        ..producer(0, topic, "", 1)
+    };
+    client.send(with(lower, schema(schema::Type::String, ""))).await;
+    let version = expect!(client, ProducerSuccess).schema_version;
+
+    let upper = "segment://public/default/t/8000-ffff-1";
+    let mut client = Client::to_owner(&cluster, upper).await;
+    let record = r#"{"type":"record","name":"r","fields":[]}"#;
+    client.send(with(upper, schema(schema::Type::Json, record))).await;
+    assert_eq!(expect!(client, Error).error(), ServerError::IncompatibleSchema);
+
+    split(&cluster, name, 1);
+    let child = "segment://public/default/t/8000-bfff-2";
+    let mut client = Client::to_owner(&cluster, child).await;
+    client.send(CommandGetSchema { request_id: 2, topic: child.into(), schema_version: None }).await;
+    assert_eq!(expect!(client, GetSchemaResponse).schema_version, version);
+    cluster.shutdown().await;
+}

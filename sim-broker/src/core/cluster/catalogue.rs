@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 use stc_proto::{
-    TopicName,
+    SegmentName, TopicName,
     fields::hex,
     name::Domain,
     pulsar::{command_get_topics_of_namespace::Mode, *},
@@ -13,7 +13,7 @@ use stc_proto::{
 use super::{Cluster, Namespace, Stored};
 use crate::core::{
     ids::{BrokerId, ConnId, Millis},
-    topic::{Topic, TopicConfig},
+    topic::{SharedSchemas, Topic, TopicConfig},
 };
 
 /// A watch of the names in a namespace.
@@ -21,6 +21,13 @@ use crate::core::{
 pub(super) struct ListWatch {
     namespace: String,
     pattern: Pattern,
+}
+
+/// What a stored topic's schemas are filed under: the topic that it is a segment or a partition of, as in Pulsar
+/// without its domain.
+fn schema_name(name: &TopicName) -> String {
+    let topic = SegmentName::of(name).map_or_else(|_| name.partitioned(), |segment| segment.topic);
+    format!("{}/{}", topic.namespace(), topic.local())
 }
 
 impl Cluster {
@@ -34,7 +41,8 @@ impl Cluster {
         };
         let ledger = self.next_ledger;
         self.next_ledger += 1;
-        let topic = Topic::new(name.clone(), config, ledger);
+        let schemas = self.schemas.entry(schema_name(name)).or_default().clone();
+        let topic = Topic::new(name.clone(), config, ledger, schemas);
         let owner = self.place(name).unwrap_or(BrokerId(0));
         self.stored.insert(name.clone(), Stored { topic, owner, tick_at: None });
         self.tell_list_watches(name, true);
@@ -46,6 +54,10 @@ impl Cluster {
             return false;
         }
         self.stored.remove(name);
+        let schemas = schema_name(name);
+        if self.schemas.get(&schemas).is_some_and(SharedSchemas::is_unused) {
+            self.schemas.remove(&schemas);
+        }
         self.tell_list_watches(name, false);
         true
     }

@@ -53,7 +53,7 @@ use super::{
     fault::Faults,
     ids::{BrokerId, ConnId, Millis, ProducerNames},
     journal::{Direction, Event, Journal},
-    topic::Topic,
+    topic::{SharedSchemas, Topic},
 };
 
 /// One broker of the cluster.
@@ -141,6 +141,8 @@ pub struct Cluster {
     tokens: BTreeMap<String, String>,
     next_conn: u64,
     stored: BTreeMap<TopicName, Stored>,
+    /// The schemas of each topic; its segments or partitions share them.
+    schemas: BTreeMap<String, SharedSchemas>,
     next_ledger: u64,
     partitioned: BTreeMap<TopicName, u32>,
     scalable: BTreeMap<TopicName, Scalable>,
@@ -167,6 +169,7 @@ impl Cluster {
             conns: BTreeMap::new(),
             next_conn: 0,
             stored: BTreeMap::new(),
+            schemas: BTreeMap::new(),
             next_ledger: 0,
             partitioned: BTreeMap::new(),
             scalable: BTreeMap::new(),

@@ -89,13 +89,13 @@ impl Topic {
         }
         let Some(schema) = schema::declared(command.schema.as_ref()) else { return Ok(()) };
         let consumers = || self.subscriptions.values().flat_map(Subscription::consumers);
-        let in_use = !self.schemas.is_empty()
+        let in_use = !self.schemas.lock().is_empty()
             || self.ledger.len() > 0
             || !self.producers.is_empty()
             || consumers().any(|consumer| !consumer.auto_consume);
         match in_use {
-            true => self.schemas.check_consumer(schema),
-            false => self.schemas.register(schema, self.config.compatibility).map(|_| ()),
+            true => self.schemas.lock().check_consumer(schema),
+            false => self.schemas.lock().register(schema, self.config.compatibility).map(|_| ()),
         }
     }
 

@@ -49,6 +49,7 @@ pub use self::{
     config::{CopyRule, SchemaCompatibility, Start, TopicConfig},
     error::TopicError,
     ledger::{Position, StoredEntry},
+    schema::SharedSchemas,
     stats::{ConsumerStats, ProducerStats, Reader, SubscriptionStats, TopicStats},
 };
 use self::{consumers::scope, cursor::Cursor, dispatch::Scope, subscription::Subscription};
@@ -72,15 +73,16 @@ pub struct Topic {
     ledger: ledger::Ledger,
     producers: producers::Producers,
     deduplication: dedup::Deduplication,
-    schemas: schema::Schemas,
+    schemas: SharedSchemas,
     subscriptions: BTreeMap<String, Subscription>,
     /// The subscription of each connected consumer. Ordered, as everything that effects are made from.
     consumers: BTreeMap<ConsumerKey, String>,
 }
 
 impl Topic {
-    /// An empty topic. `ledger` is the ledger id in the ids of its messages, unique in the cluster.
-    pub fn new(name: TopicName, config: TopicConfig, ledger: u64) -> Self {
+    /// An empty topic. `ledger` is the ledger id in the ids of its messages, unique in the cluster; `schemas` may be
+    /// shared with other segments or partitions of one topic.
+    pub fn new(name: TopicName, config: TopicConfig, ledger: u64, schemas: SharedSchemas) -> Self {
         Topic {
             partition: name.partition_index().and_then(|index| i32::try_from(index).ok()).unwrap_or(-1),
             name,
@@ -88,7 +90,7 @@ impl Topic {
             ledger: ledger::Ledger::new(ledger),
             producers: Default::default(),
             deduplication: Default::default(),
-            schemas: Default::default(),
+            schemas,
             subscriptions: BTreeMap::new(),
             consumers: BTreeMap::new(),
         }
@@ -109,7 +111,7 @@ impl Topic {
     /// GET_SCHEMA. Answers GET_SCHEMA_RESPONSE, an error too: TopicNotFound when there is no such version.
     pub fn get_schema(&self, conn: ConnId, command: &CommandGetSchema, effects: &mut Effects) {
         let mut answer = CommandGetSchemaResponse { request_id: command.request_id, ..Default::default() };
-        match self.schemas.get(command.schema_version.as_deref()) {
+        match self.schemas.lock().get(command.schema_version.as_deref()) {
             Some((schema, version)) => {
                 answer.schema = Some(schema.clone());
                 answer.schema_version = Some(version);
@@ -131,7 +133,7 @@ impl Topic {
     ) {
         let mut answer =
             CommandGetOrCreateSchemaResponse { request_id: command.request_id, ..Default::default() };
-        match self.schemas.register(&command.schema, self.config.compatibility) {
+        match self.schemas.lock().register(&command.schema, self.config.compatibility) {
             Ok(version) => answer.schema_version = Some(version),
             Err(TopicError { code, message }) => {
                 answer.error_code = Some(code as i32);

@@ -313,8 +313,8 @@ impl Topic {
     /// The version of the producer's schema; empty when it has none.
     fn producer_schema(&mut self, command: &CommandProducer) -> Result<Bytes, TopicError> {
         match schema::declared(command.schema.as_ref()) {
-            Some(schema) => self.schemas.register(schema, self.config.compatibility),
-            None if self.config.schema_validation_enforced && !self.schemas.is_empty() => {
+            Some(schema) => self.schemas.lock().register(schema, self.config.compatibility),
+            None if self.config.schema_validation_enforced && !self.schemas.lock().is_empty() => {
                 Err(schema::incompatible(
                     "Producers cannot connect or send message without a schema to topics with a schema when \
                      SchemaValidationEnforced is enabled",

@@ -2,6 +2,8 @@
 
 mod record;
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use bytes::Bytes;
 use stc_proto::pulsar::{Schema, ServerError, schema::Type};
 
@@ -11,6 +13,22 @@ use super::{config::SchemaCompatibility, error::TopicError};
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
     versions: Vec<Schema>,
+}
+
+/// The schemas that the segments of a scalable topic, or the partitions of a classic one, have in common (data-model §6).
+#[derive(Debug, Clone, Default)]
+pub struct SharedSchemas(Arc<Mutex<Schemas>>);
+
+impl SharedSchemas {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Schemas> {
+        // Nothing that holds the lock can leave the list half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no stored topic has these schemas any more, and this is the last handle.
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
 }
 
 /// A schema that says something: bytes (`None`) and "whatever the topic has" (`AutoConsume`) are no schema.

@@ -114,7 +114,8 @@ fn one_that_the_broker_closes_makes_room_for_the_next() {
 
 #[test]
 fn children_take_over_subscriptions_from_the_beginning() {
-    let child = || Topic::new(TopicName::parse("child").unwrap(), TopicConfig::default(), 8);
+    let child =
+        || Topic::new(TopicName::parse("child").unwrap(), TopicConfig::default(), 8, Default::default());
     let mut rig = Rig::new();
     rig.consumer(c(1, 0), SubType::Shared, 0);
     rig.subscribe(c(2, 0), SubType::Shared, |command| command.subscription = "left".into()).unwrap();

@@ -80,7 +80,12 @@ impl Rig {
 
     fn named(name: &str) -> Self {
         Rig {
-            topic: Topic::new(TopicName::parse(name).unwrap(), TopicConfig::default(), LEDGER),
+            topic: Topic::new(
+                TopicName::parse(name).unwrap(),
+                TopicConfig::default(),
+                LEDGER,
+                Default::default(),
+            ),
             names: ProducerNames::new("standalone-0"),
             effects: Effects::new(),
             now: 1000,
