@@ -325,7 +325,7 @@ deviants! {
         "Attaches segments with odd ids without the schema.";
     NoFreshCredentials "no-fresh-credentials" ["WIRE-10.2", "COMPAT-5.1"]
         "Does not answer when a broker asks for fresh credentials.";
-    AuthenticationAsGeneric "authentication-as-generic" ["ERR-2.2", "ERR-1.1"]
+    AuthenticationAsGeneric "authentication-as-generic" ["ERR-2.2"]
         "Reports refused credentials in the category of everything else.";
     AuthorizationAsGeneric "authorization-as-generic" ["ERR-2.3", "ERR-1.1"]
         "Reports missing permissions in the category of everything else.";
@@ -333,7 +333,7 @@ deviants! {
         "Reports access that others hold in the category of everything else.";
     SchemaAsGeneric "schema-as-generic" ["ERR-2.8", "DATA-6.5", "ERR-1.1"]
         "Reports incompatible schemas in the category of everything else.";
-    MemoryAsGeneric "memory-as-generic" ["ERR-2.12", "ERR-1.1"]
+    MemoryAsGeneric "memory-as-generic" ["ERR-2.12"]
         "Reports a full memory in the category of everything else.";
     IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2"]
         "Connects to the addresses without TLS although the service URL asks for TLS.";
