@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::http::Method;
 use serde_json::Value as Json;
@@ -18,7 +18,7 @@ use crate::client::{
 use crate::feature::Scenario;
 use crate::judge::{Finding, Trouble};
 use crate::run::Environment;
-use crate::target::{Broker, Setup, layout};
+use crate::target::{Broker, Setup, TargetConfig, layout};
 use crate::wire::Wire;
 
 /// How long a client outside of virtual time gets to react to something that it does not answer.
@@ -244,7 +244,9 @@ impl World {
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
             .collect();
         let alias = if alias == THE { String::new() } else { format!("-{alias}") };
-        format!("{slug}{alias}-{:08x}", self.seed as u32)
+        // A broker elsewhere still has what an earlier run with this seed made.
+        let run = if let TargetConfig::Url { .. } = self.environment.target { started() } else { String::new() };
+        format!("{slug}{alias}-{:08x}{run}", self.seed as u32)
     }
 
     /// The producer of this alias.
@@ -381,6 +383,13 @@ impl World {
         let body = self.admin(Method::GET, &path, None).await?;
         layout::parse(&body).map_err(|e| Trouble(format!("GET {path}: {e}")))
     }
+}
+
+/// When this program first asked, as the end of a name.
+fn started() -> String {
+    static AT: OnceLock<u128> = OnceLock::new();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    format!("-{:x}", AT.get_or_init(now))
 }
 
 fn shown(alias: &str) -> String {
