@@ -25,7 +25,7 @@ Feature: Resolution and layout tracking
     And the application closes the queue consumer
     Then the client has closed every layout watch of the topic
 
-  @id:C1-session-ids @WIRE-4.2 @needs-journal
+  @id:C1-session-ids @WIRE-4.2 @needs-control @needs-journal
   Scenario: watches that are open together have different session ids
     Given a cluster of 1 broker
     And a scalable topic with 1 segment
@@ -39,7 +39,7 @@ Feature: Resolution and layout tracking
     Then every message of the topic is stored exactly once
     And every message of topic "other" is stored exactly once
 
-  @id:C1-stale-epoch @IMPL-1.4 @IMPL-1.3 @needs-control
+  @id:C1-stale-epoch @IMPL-1.4 @IMPL-1.3 @needs-control @needs-journal
   Scenario: a layout older than the applied one changes nothing
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -53,7 +53,7 @@ Feature: Resolution and layout tracking
     And every message of the topic is stored exactly once
     And every keyed message of the topic is in a segment whose range holds the high half of its key
 
-  @id:C1-equal-epoch @IMPL-1.3 @needs-control
+  @id:C1-equal-epoch @IMPL-1.3 @needs-control @needs-journal
   Scenario: the same layout once more does no harm
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -63,7 +63,7 @@ Feature: Resolution and layout tracking
     Then every message of the topic is stored exactly once
     And no segment of the topic had two producers at a time
 
-  @id:C1-segment-listed-twice @IMPL-1.3 @needs-control
+  @id:C1-segment-listed-twice @IMPL-1.3 @needs-control @needs-journal
   Scenario: a layout that lists a segment twice counts it once
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -74,7 +74,7 @@ Feature: Resolution and layout tracking
     Then every message was received exactly once
     And no segment of the topic had two producers at a time
 
-  @id:C1-follows-split-and-merge @IMPL-1.5 @IMPL-1.7 @needs-control
+  @id:C1-follows-split-and-merge @IMPL-1.5 @IMPL-1.7 @needs-journal
   Scenario: segments that a split or merge makes are produced to and read from
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -89,7 +89,7 @@ Feature: Resolution and layout tracking
     When the queue consumer receives and acknowledges 16 messages
     Then every message was received exactly once
 
-  @id:C1-segment-moves @IMPL-1.6 @WIRE-5.8 @needs-control
+  @id:C1-segment-moves @IMPL-1.6 @WIRE-5.8 @needs-control @needs-journal
   Scenario: a segment that moved is attached to where it is now
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -99,7 +99,7 @@ Feature: Resolution and layout tracking
     Then every message of the topic is stored exactly once
     And the client attached to every segment of the topic at the broker that the layout names
 
-  @id:C1-push-moves-consumer @IMPL-1.6 @needs-control
+  @id:C1-push-moves-consumer @IMPL-1.6 @needs-control @needs-journal
   Scenario: a push alone moves a queue consumer to the segment's new broker
     Given a scalable topic with 1 segment
     And a queue consumer on the topic with subscription "s"
@@ -114,7 +114,7 @@ Feature: Resolution and layout tracking
     Then the client attached to every segment of the topic at the broker that the layout names
     And the segments of the topic are attached to at their newest brokers
 
-  @id:C1-segment-brokers @WIRE-5.8 @needs-control
+  @id:C1-segment-brokers @WIRE-5.8 @needs-control @needs-journal
   Scenario: segments are attached to at the brokers that the layout names
     Given a cluster of 3 brokers
     And a scalable topic with 6 segments
@@ -138,7 +138,7 @@ Feature: Resolution and layout tracking
     When the application tries to create a producer on the topic
     Then it fails with the category Authorization
 
-  @id:C1-watch-again @WIRE-4.10 @WIRE-4.11 @needs-control
+  @id:C1-watch-again @WIRE-4.10 @WIRE-4.11 @needs-control @needs-journal
   Scenario: after lost connections the layout is watched again before anything is sent
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -156,7 +156,7 @@ Feature: Resolution and layout tracking
     And segment 0 of the topic holds 2 messages
     And every message of the topic is stored exactly once
 
-  @id:C1-resume-on-new-layout @WIRE-4.11 @needs-control
+  @id:C1-resume-on-new-layout @WIRE-4.11 @needs-control @needs-journal
   Scenario: a send that is pending when the connection is lost goes by the layout of the new watch
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -182,7 +182,7 @@ Feature: Resolution and layout tracking
     And every send succeeds
     And every message of the topic is stored exactly once
 
-  @id:C1-canonical-name-used @WIRE-4.5 @needs-control
+  @id:C1-canonical-name-used @WIRE-4.5 @needs-control @needs-journal
   Scenario: the canonical name of the answer is used from then on
     Given a scalable topic with 1 segment
     And the topic is called by its persistent name

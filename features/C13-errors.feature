@@ -2,7 +2,7 @@
 Feature: Error model
   Failures carry a category that an application can branch on.
 
-  @id:C13-authorization @ERR-2.3 @ERR-3.5 @ERR-4.4 @needs-control
+  @id:C13-authorization @ERR-2.3 @ERR-3.5 @ERR-4.4 @needs-control @needs-journal
   Scenario: no permission to resolve the topic
     Given a scalable topic with 1 segment
     And the next 1 SCALABLE_TOPIC_LOOKUP on the topic is answered with AuthorizationError
@@ -10,7 +10,7 @@ Feature: Error model
     Then it fails with the category Authorization
     And the client sent SCALABLE_TOPIC_LOOKUP 1 time
 
-  @id:C13-timeout @ERR-2.4 @ERR-3.11 @needs-control @needs-virtual-time
+  @id:C13-timeout @ERR-2.4 @ERR-3.11 @needs-control @needs-journal @needs-virtual-time
   Scenario: a send without a receipt times out, and is not sent again
     Given a scalable topic with 1 segment
     And a producer on the topic with

@@ -88,7 +88,7 @@ Feature: Resource lifetime
     Then every send succeeds
     And every message of the topic is stored exactly once
 
-  @id:C14-keep-alive @API-2.7 @needs-control @needs-virtual-time
+  @id:C14-keep-alive @API-2.7 @needs-journal @needs-virtual-time
   Scenario: an idle client answers the brokers' pings
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -96,7 +96,7 @@ Feature: Resource lifetime
     When 300 s pass
     Then no connection was closed
 
-  @id:C14-broker-dies @API-2.8 @needs-control
+  @id:C14-broker-dies @API-2.8 @needs-control @needs-journal
   Scenario: the same producer and consumer go on when the broker of a segment dies
     Given a scalable topic with 2 segments
     And a producer on the topic

@@ -4,7 +4,7 @@ Feature: Producer routing
   without keys take turns; over a classic topic keys go to partitions as they always did. The hashes in this file were
   computed apart from the suite.
 
-  @id:C2-keyed-high-half @IMPL-2.1 @needs-control
+  @id:C2-keyed-high-half @IMPL-2.1
   Scenario Outline: a key goes to the segment that holds the high half of its hash: <case>
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -35,7 +35,7 @@ Feature: Producer routing
       | first-of-3    | edge-1496          | 0xc000    |
       | last-of-all   | edge-18649         | 0xffff    |
 
-  @id:C2-empty-key @IMPL-2.1 @needs-control
+  @id:C2-empty-key @IMPL-2.1
   Scenario: the empty key is a key, and takes no turns
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -45,7 +45,7 @@ Feature: Producer routing
       |  |
     Then segment 0 of the topic holds 3 messages
 
-  @id:C2-uneven-ranges @IMPL-2.1 @needs-control
+  @id:C2-uneven-ranges @IMPL-2.1
   Scenario: ranges of different widths, after a split and a merge
     Given a scalable topic with 3 segments
     And a producer on the topic
@@ -55,14 +55,14 @@ Feature: Producer routing
     Then every message of the topic is stored exactly once
     And every keyed message of the topic is in a segment whose range holds the high half of its key
 
-  @id:C2-keyless-round-robin @IMPL-2.6 @needs-control
+  @id:C2-keyless-round-robin @IMPL-2.6
   Scenario: messages without keys go round the active segments
     Given a scalable topic with 4 segments
     And a producer on the topic
     When the producer sends 12 messages without keys
     Then the messages without a key went round the 4 segments in turn
 
-  @id:C2-keyless-after-split @IMPL-2.6 @needs-control
+  @id:C2-keyless-after-split @IMPL-2.6
   Scenario: after a split the new segments take their turns, and the sealed one none
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -71,7 +71,7 @@ Feature: Producer routing
     And the producer sends 9 messages without keys
     Then the messages without a key went round the 3 segments in turn
 
-  @id:C2-no-segment-for-hash @IMPL-2.2 @needs-control @needs-virtual-time
+  @id:C2-no-segment-for-hash @IMPL-2.2 @needs-control @needs-journal @needs-virtual-time
   Scenario: a key that no active segment covers is sent nowhere
     Given a scalable topic with 2 segments
     And a producer on the topic with
@@ -81,7 +81,7 @@ Feature: Producer routing
     Then it fails
     And nothing is stored in the topic
 
-  @id:C2-one-producer-per-segment @IMPL-2.8 @needs-control
+  @id:C2-one-producer-per-segment @IMPL-2.8 @needs-journal
   Scenario: many sends to one segment share one producer
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -100,7 +100,7 @@ Feature: Producer routing
     When the producer sends a message with key "edge-18649"
     Then producers were opened on segments 1, 3 of the topic
 
-  @id:C2-active-only @WIRE-2.3 @needs-control
+  @id:C2-active-only @WIRE-2.3 @needs-journal
   Scenario: a sealed segment gets no producer
     Given a scalable topic with 1 segment
     When segment 0 of the topic is split
@@ -117,7 +117,7 @@ Feature: Producer routing
     When the producer sends 4 messages without keys
     Then every segment producer is called after the producer and its segment
 
-  @id:C2-legacy-mod-n @IMPL-2.7 @migration @needs-control
+  @id:C2-legacy-mod-n @IMPL-2.7 @migration
   Scenario: over a classic topic a key goes to the masked hash modulo the number of partitions
     Given a classic topic with 3 partitions
     And a producer on the topic

@@ -2,14 +2,14 @@
 Feature: Publish order
   The messages of one key are stored in the order of their sends, whatever happens to the segments meanwhile.
 
-  @id:C3-order-of-sends @API-3.2.11 @needs-control
+  @id:C3-order-of-sends @API-3.2.11
   Scenario: sends that are waited for
     Given a scalable topic with 3 segments
     And a producer on the topic
     When the producer sends 30 messages with 3 keys
     Then the messages of every key of the topic are stored in the order of their sends
 
-  @id:C3-async-order @API-3.2.14 @API-3.2.11 @needs-control
+  @id:C3-async-order @API-3.2.14 @API-3.2.11
   Scenario: many sends under way at a time
     Given a scalable topic with 3 segments
     And a producer on the topic
@@ -18,7 +18,7 @@ Feature: Publish order
     And every message of the topic is stored exactly once
     And the messages of every key of the topic are stored in the order of their sends
 
-  @id:C3-async-one-key @API-3.2.11 @needs-control
+  @id:C3-async-one-key @API-3.2.11
   Scenario: many sends of one key under way at a time
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -40,7 +40,7 @@ Feature: Publish order
     Then every send succeeds
     And the messages of every key of the topic are stored in the order of their sends
 
-  @id:C3-across-split @API-3.2.12 @needs-control
+  @id:C3-across-split @API-3.2.12
   Scenario: the order holds across splits and a merge during asynchronous sends
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -68,7 +68,7 @@ Feature: Publish order
     And every message of the topic is stored exactly once
     And the messages of every key of the topic are stored in the order of their sends
 
-  @id:C3-rebucket @KS-5.3 @needs-control
+  @id:C3-rebucket @KS-5.3
   Scenario: the order holds across a rebucket
     Given a scalable topic with 1 segment
     And a producer on the topic

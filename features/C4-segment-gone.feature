@@ -33,7 +33,7 @@ Feature: Transparent segment-gone retry
     And every message of the topic is stored exactly once
     And segment 0 of the topic holds 1 message
 
-  @id:C4-drops-producer @IMPL-4.3 @WIRE-5.9 @needs-control
+  @id:C4-drops-producer @IMPL-4.3 @WIRE-5.9 @needs-journal
   Scenario: a sealed segment gets nothing more, and its producer is dropped
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -45,7 +45,7 @@ Feature: Transparent segment-gone retry
     Then nothing was sent to segment 0 of the topic since the mark
     And no producer is open on segment 0 of the topic
 
-  @id:C4-push-before-close @WIRE-5.9 @IMPL-4.5 @needs-control
+  @id:C4-push-before-close @WIRE-5.9 @IMPL-4.5 @needs-control @needs-journal
   Scenario: a push seals the segment before its close has come
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -89,5 +89,22 @@ Feature: Transparent segment-gone retry
     And the producer starts to send 8 messages with 8 keys
     And layout pushes of the topic are released
     Then every send succeeds
+    And every message of the topic is stored exactly once
+    And every keyed message of the topic is in a segment whose range holds the high half of its key
+
+  @id:C4-sends-after-splits @IMPL-4.1 @IMPL-4.5
+  Scenario: sends that follow a split at once go to the successors
+    Given a scalable topic with 1 segment
+    And a producer on the topic with
+      | batching | off |
+    And the producer has sent 2 messages with 2 keys
+    When segment 0 of the topic is split
+    And the producer starts to send 20 messages with 10 keys
+    And segment 1 of the topic is split
+    And the producer starts to send 20 messages with 10 keys
+    And segments 3 and 4 of the topic are merged
+    And the producer starts to send 20 messages with 10 keys
+    Then every send succeeds
+    And segment 0 of the topic holds 2 messages
     And every message of the topic is stored exactly once
     And every keyed message of the topic is in a segment whose range holds the high half of its key

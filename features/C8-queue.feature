@@ -59,7 +59,7 @@ Feature: Queue consumer
     Then each consumer received a part of the messages
     And no message was received twice
 
-  @id:C8-subscribes-shared @IMPL-5.2 @IMPL-5.3 @WIRE-6.1.1 @API-4.2.3 @needs-control
+  @id:C8-subscribes-shared @IMPL-5.2 @IMPL-5.3 @WIRE-6.1.1 @API-4.2.3 @needs-journal
   Scenario: every active and every sealed segment is subscribed Shared, without a controller
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -74,7 +74,7 @@ Feature: Queue consumer
     When the queue consumer receives and acknowledges 8 messages
     Then every message was received exactly once
 
-  @id:C8-new-segments @IMPL-5.7 @needs-control
+  @id:C8-new-segments @IMPL-5.7
   Scenario: segments that a later layout adds are subscribed
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -84,7 +84,7 @@ Feature: Queue consumer
     And the queue consumer receives and acknowledges 6 messages
     Then every message was received exactly once
 
-  @id:C8-ack-routing @IMPL-5.5 @needs-control
+  @id:C8-ack-routing @IMPL-5.5 @needs-journal
   Scenario: an acknowledgement goes to the segment that its message came from
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -107,7 +107,7 @@ Feature: Queue consumer
     And queue consumer "later" receives and acknowledges 2 messages
     Then a receive from queue consumer "later" gives nothing within 500 ms
 
-  @id:C8-ack-in-batch @API-4.2.4 @needs-control
+  @id:C8-ack-in-batch @API-4.2.4
   Scenario: acknowledging one message of a batch leaves the others outstanding
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -122,7 +122,7 @@ Feature: Queue consumer
     And queue consumer "later" receives and acknowledges 3 messages
     Then a receive from queue consumer "later" gives nothing within 500 ms
 
-  @id:C8-gone-segments @IMPL-5.8 @needs-control
+  @id:C8-gone-segments @IMPL-5.8 @needs-control @needs-journal
   Scenario: the subscription of a segment that left the layout is given up
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -162,7 +162,7 @@ Feature: Queue consumer
     And the last message has redelivery count 1
     And a receive from the queue consumer gives nothing within 500 ms
 
-  @id:C8-nack-routing @IMPL-5.6 @needs-control
+  @id:C8-nack-routing @IMPL-5.6 @needs-journal
   Scenario: a negative acknowledgement goes to the segment that its message came from
     Given a scalable topic with 3 segments
     And a producer on the topic

@@ -3,7 +3,7 @@ Feature: Entry buckets of a producer
   A producer that batches on a scalable topic puts messages of one bucket into an entry and stamps it with the bucket
   hashes that are really in it. The hashes in this file were computed apart from the suite.
 
-  @id:KS-single-stamp @KS-2.1 @KS-3.3 @KS-3.4 @needs-control
+  @id:KS-single-stamp @KS-2.1 @KS-3.3 @KS-3.4
   Scenario Outline: a single message is stamped with the low half of its key's hash: <case>
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -18,7 +18,7 @@ Feature: Entry buckets of a producer
       | emoji    | 🔑       | 0xd305   |
       | sign-bit | key-1    | 0x15a0   |
 
-  @id:KS-one-bucket-per-entry @KS-3.1 @KS-3.2 @KS-3.5 @needs-control
+  @id:KS-one-bucket-per-entry @KS-3.1 @KS-3.2 @KS-3.5
   Scenario: batches hold messages of one bucket and are stamped with what is in them
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -30,7 +30,7 @@ Feature: Entry buckets of a producer
     And every entry of the topic is stamped with the bucket hashes of its messages
     And every message of the topic is stored exactly once
 
-  @id:KS-one-bucket-segment @KS-3.4 @KS-3.2 @needs-control
+  @id:KS-one-bucket-segment @KS-3.4 @KS-3.2
   Scenario: entries of a segment with one bucket are stamped as well
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -43,7 +43,7 @@ Feature: Entry buckets of a producer
     And some entry of the topic holds several messages
     And every entry of the topic is stamped with the bucket hashes of its messages
 
-  @id:KS-delayed-stamp @KS-3.4 @needs-control
+  @id:KS-delayed-stamp @KS-3.4
   Scenario: a delayed message is stamped
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -64,7 +64,7 @@ Feature: Entry buckets of a producer
     And some entry of the topic holds several messages
     And every entry of the topic holds messages of one of the buckets that start at 0x0000 0x1000 0x1800 0xc000
 
-  @id:KS-rebucket @KS-5.2 @needs-control
+  @id:KS-rebucket @KS-5.2
   Scenario: after a rebucket the successor gets batches by its own boundaries
     Given a scalable topic with 1 segment
     And a producer on the topic with

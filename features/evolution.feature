@@ -1,7 +1,7 @@
 Feature: A protocol that grows
   A later release of the broker may put optional fields into its commands that today's clients do not know.
 
-  @id:STAB-unknown-fields @STAB-4.1.1 @needs-control
+  @id:STAB-unknown-fields @STAB-4.1.1 @needs-control @needs-journal
   Scenario: every command of the brokers carries unknown fields
     Given a cluster whose brokers put unknown fields into every command
     And a scalable topic with 1 segment

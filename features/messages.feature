@@ -47,7 +47,7 @@ Feature: Messages
     Then the last message has
       | key |  |
 
-  @id:message-published-metadata @API-3.2.2 @API-3.2.3 @API-3.2.4 @API-3.2.9 @needs-control
+  @id:message-published-metadata @API-3.2.2 @API-3.2.3 @API-3.2.4 @API-3.2.9
   Scenario: attributes are published in the entry's metadata
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -143,7 +143,7 @@ Feature: Messages
     When the queue consumer receives and acknowledges 1 message
     Then every message was received exactly once
 
-  @id:message-deliver-at @API-3.2.7 @needs-control
+  @id:message-deliver-at @API-3.2.7
   Scenario: a delivery time is published with the message
     Given a scalable topic with 1 segment
     And a producer on the topic

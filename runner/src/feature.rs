@@ -41,7 +41,8 @@ pub enum FeatureError {
 /// What a scenario needs that not every target offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Need {
-    /// Faults, raw pushes, brokers that die: the control API of the simulated cluster.
+    /// Faults, raw pushes, brokers that die, a cluster set up in a special way: the control API of the simulated
+    /// cluster. What is stored needs no control: [`crate::stored`] reads it anywhere.
     Control,
     /// The wire journal.
     Journal,

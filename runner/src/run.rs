@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 
 use crate::client::{ClientError, ClientUnderTest, Reply};
 use crate::driver::{self, Driven, Ending, QuietPanics};
-use crate::feature::Scenario;
+use crate::feature::{Need, Scenario};
 use crate::judge::Finding;
 use crate::target::{Broker, TargetConfig};
 use crate::transcript;
@@ -176,16 +176,30 @@ async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> Scenar
 /// show what it is about.
 fn after(scenario: &Scenario, world: &World) -> Ending {
     let unfired = world.started_broker().map(Broker::unfired_faults).unwrap_or_default();
+    let last = scenario.steps.len().saturating_sub(1);
     match unfired.first() {
-        None => Ending::Held,
+        None => misfiled(scenario, world).map_or(Ending::Held, |message| Ending::Trouble(last, message)),
         Some(fault) => Ending::Found(
-            scenario.steps.len().saturating_sub(1),
+            last,
             Finding::Broken {
                 requirement: None,
                 message: format!("a fault was armed and never struck: {fault}"),
             },
         ),
     }
+}
+
+/// What is wrong with the `@needs-` tags of a scenario whose steps have all run. One too few, and the scenario cannot run
+/// where the tags say that it can; one too many, and it is left out where it could run.
+fn misfiled(scenario: &Scenario, world: &World) -> Option<String> {
+    let used = world.used();
+    let lacks = used.iter().find(|need| !scenario.needs.contains(need));
+    // That something never happens is shown by virtual time as well, and no step says so.
+    let idle = |need: &&Need| **need != Need::VirtualTime && !used.contains(need);
+    let excess = scenario.needs.iter().find(idle);
+    lacks
+        .map(|need| format!("a step needs what @{} asks for, and the scenario lacks the tag", need.tag()))
+        .or_else(|| excess.map(|need| format!("no step needs what @{} asks for: drop the tag", need.tag())))
 }
 
 /// Ends the client. One that passed its scenario and cannot be closed has not passed.

@@ -72,7 +72,7 @@ pub fn unmet(scenario: &Scenario, offers: &[Need], target: &str) -> Option<Strin
         .iter()
         .filter(|need| !offers.contains(need))
         .map(|need| match need {
-            Need::Control => "faults",
+            Need::Control => "control of the cluster",
             Need::Journal => "the wire journal",
             Need::VirtualTime => "virtual time",
         })

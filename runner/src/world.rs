@@ -1,6 +1,7 @@
 //! The cucumber world: what one scenario has made so far, and the two observers it judges by.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -8,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::http::Method;
 use serde_json::Value as Json;
+use sim_broker::Control;
 use stc_proto::{Layout, TopicName};
 use tokio::task::JoinHandle;
 
@@ -15,7 +17,7 @@ use crate::client::{
     ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
     ProducerId, Received, Reply, TicketId, Value,
 };
-use crate::feature::Scenario;
+use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
 use crate::run::Environment;
 use crate::target::{Broker, Setup, TargetConfig, layout};
@@ -103,6 +105,7 @@ pub struct World {
     pub seed: u64,
     /// How the cluster is to be set up; it starts when something first needs it.
     pub setup: Setup,
+    used: RefCell<BTreeSet<Need>>,
     broker: Option<Broker>,
     client: Option<Rc<dyn ClientUnderTest>>,
     /// Full names of topics by alias.
@@ -147,6 +150,7 @@ impl World {
             setup: Setup::new(&environment.profile, seed),
             environment,
             seed,
+            used: RefCell::default(),
             broker: None,
             client: None,
             topics: BTreeMap::new(),
@@ -169,6 +173,7 @@ impl World {
         if self.broker.is_some() {
             return Err(Trouble::new("the cluster is set up before anything uses it"));
         }
+        self.uses(Need::Control);
         change(&mut self.setup);
         Ok(())
     }
@@ -190,6 +195,28 @@ impl World {
     /// The broker side, if something started it.
     pub fn started_broker(&self) -> Option<&Broker> {
         self.broker.as_ref()
+    }
+
+    /// The control API of the cluster, which is started on first use.
+    ///
+    /// # Errors
+    /// When the target has none: the scenario lacks `@needs-control`.
+    pub async fn control(&mut self) -> Result<Control, Trouble> {
+        self.uses(Need::Control);
+        let cluster = self.broker().await.cluster;
+        cluster
+            .map(|c| c.control())
+            .ok_or_else(|| Trouble::new("the target has no control API: tag the scenario @needs-control"))
+    }
+
+    /// Notes that the scenario cannot do without something that not every target offers.
+    pub fn uses(&self, need: Need) {
+        self.used.borrow_mut().insert(need);
+    }
+
+    /// What the steps so far could not have done without.
+    pub fn used(&self) -> BTreeSet<Need> {
+        self.used.borrow().clone()
     }
 
     /// The client under test, started on first use.
@@ -245,7 +272,8 @@ impl World {
             .collect();
         let alias = if alias == THE { String::new() } else { format!("-{alias}") };
         // A broker elsewhere still has what an earlier run with this seed made.
-        let run = if let TargetConfig::Url { .. } = self.environment.target { started() } else { String::new() };
+        let run =
+            if let TargetConfig::Url { .. } = self.environment.target { started() } else { String::new() };
         format!("{slug}{alias}-{:08x}{run}", self.seed as u32)
     }
 
@@ -350,6 +378,7 @@ impl World {
     /// # Errors
     /// When the target has none: the scenario lacks `@needs-journal`.
     pub fn wire(&self) -> Result<Wire, Trouble> {
+        self.uses(Need::Journal);
         let broker = self.broker.as_ref().ok_or_else(|| Trouble::new("nothing has used the cluster yet"))?;
         let records = broker
             .journal()

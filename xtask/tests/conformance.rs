@@ -82,7 +82,7 @@ fn scenarios_that_a_broker_elsewhere_cannot_host_are_left_out_and_an_empty_rest_
     ];
     let (code, out, _) = xtask(&args, &dir);
     assert_eq!(code, 2, "{out}");
-    assert!(out.contains("needs faults, which target url does not offer"), "{out}");
+    assert!(out.contains("needs control of the cluster, which target url does not offer"), "{out}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use sim_broker::core::ids::BrokerId;
 use sim_broker::core::profile::Feature;
 
 use super::params::Topic;
+use crate::feature::Need;
 use crate::judge::{Step, Trouble};
 use crate::world::World;
 
@@ -39,28 +40,28 @@ fn unknown_fields(world: &mut World) -> Step {
 #[when(expr = "the broker of segment {int} of {topic} dies")]
 async fn segment_broker_dies(world: &mut World, segment: u64, topic: Topic) -> Step {
     let broker = owner(world, segment, &topic.0).await?;
-    world.broker().await.control()?.kill_broker(broker)?;
+    world.control().await?.kill_broker(broker)?;
     Ok(())
 }
 
 /// A broker dies.
 #[when(expr = "broker {int} dies")]
 async fn broker_dies(world: &mut World, broker: u32) -> Step {
-    world.broker().await.control()?.kill_broker(BrokerId(broker))?;
+    world.control().await?.kill_broker(BrokerId(broker))?;
     Ok(())
 }
 
 /// A dead broker comes back.
 #[when(expr = "broker {int} comes back")]
 async fn broker_comes_back(world: &mut World, broker: u32) -> Step {
-    world.broker().await.control()?.revive_broker(BrokerId(broker))?;
+    world.control().await?.revive_broker(BrokerId(broker))?;
     Ok(())
 }
 
 /// Every connection is closed by the brokers.
 #[when("all connections are lost")]
 async fn connections_lost(world: &mut World) -> Step {
-    world.broker().await.control()?.drop_connections(DropSelector::default());
+    world.control().await?.drop_connections(DropSelector::default());
     Ok(())
 }
 
@@ -73,7 +74,7 @@ async fn segment_moves(world: &mut World, segment: u64, topic: Topic) -> Step {
     let brokers = broker.cluster.as_ref().map_or(0, |c| c.broker_urls().len());
     let other = (0..).map(BrokerId).take(brokers).find(|b| *b != from);
     let other = other.ok_or_else(|| Trouble::new("there is no other broker"))?;
-    broker.control()?.move_segment(&name, segment, other)?;
+    world.control().await?.move_segment(&name, segment, other)?;
     world.settle().await;
     Ok(())
 }
@@ -81,6 +82,7 @@ async fn segment_moves(world: &mut World, segment: u64, topic: Topic) -> Step {
 /// Lets virtual time pass while nothing else happens.
 #[when(expr = "{int} s pass")]
 async fn time_passes(world: &mut World, seconds: u64) -> Step {
+    world.uses(Need::VirtualTime);
     if !world.virtual_time() {
         return Err(Trouble::new("only virtual time can pass: tag the scenario @needs-virtual-time"));
     }

@@ -17,7 +17,7 @@ async fn entries(world: &mut World, topic: &str) -> Result<Vec<Vec<StoredMessage
     await_sends(world).await;
     let name = world.topic(topic)?;
     let mut entries: Vec<Vec<StoredMessage>> = Vec::new();
-    for message in stored::of(&world.broker().await, &name)? {
+    for message in stored::of(&world.broker().await, &name).await? {
         match entries.last_mut() {
             Some(entry) if message.index > 0 => entry.push(message),
             _ => entries.push(vec![message]),

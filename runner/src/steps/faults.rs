@@ -71,7 +71,7 @@ async fn late(world: &mut World, count: u32, command: String, ms: u64) -> Step {
 /// Waits until faults hold this many frames: what the scenario is about is under way.
 #[when(expr = "{int} frame(s) is/are held")]
 async fn are_held(world: &mut World, count: usize) -> Step {
-    let control = world.broker().await.control()?;
+    let control = world.control().await?;
     let mut from = 0;
     while control.held().len() < count {
         let record =
@@ -84,7 +84,7 @@ async fn are_held(world: &mut World, count: usize) -> Step {
 /// All held frames go on, in the order in which they came.
 #[when("the held frames are released")]
 async fn released(world: &mut World) -> Step {
-    let control = world.broker().await.control()?;
+    let control = world.control().await?;
     if control.release_all() == 0 {
         return Err(Trouble::new("no frame is held"));
     }
@@ -101,6 +101,6 @@ fn selector(world: &World, command: &str, topic: Option<&str>, side: Side) -> Re
 }
 
 async fn arm(world: &mut World, fault: Fault) -> Step {
-    world.broker().await.control()?.arm(fault)?;
+    world.control().await?.arm(fault)?;
     Ok(())
 }

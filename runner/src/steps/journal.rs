@@ -549,7 +549,7 @@ async fn detached(world: &mut World, consumer: ConsumerName) -> Step {
 #[then("the stored entry carries")]
 async fn carries(world: &mut World, step: &cucumber::gherkin::Step) -> Step {
     let topic = world.topic(THE)?;
-    let stored = stored::of(&world.broker().await, &topic)?;
+    let stored = stored::of(&world.broker().await, &topic).await?;
     let message = stored.last().ok_or_else(|| Trouble::new("nothing is stored"))?;
     let metadata = &message.metadata;
     let absent = || "absent".to_owned();

@@ -11,7 +11,7 @@ use crate::world::{THE, World};
 #[when(expr = "layout pushes of {topic} are held")]
 async fn hold(world: &mut World, topic: Topic) -> Step {
     let name = world.topic(&topic.0)?;
-    world.broker().await.control()?.hold_pushes(&name)?;
+    world.control().await?.hold_pushes(&name)?;
     Ok(())
 }
 
@@ -19,7 +19,7 @@ async fn hold(world: &mut World, topic: Topic) -> Step {
 #[when(expr = "layout pushes of {topic} are released")]
 async fn release(world: &mut World, topic: Topic) -> Step {
     let name = world.topic(&topic.0)?;
-    world.broker().await.control()?.release_pushes(&name)?;
+    world.control().await?.release_pushes(&name)?;
     Ok(())
 }
 
@@ -57,7 +57,7 @@ async fn push_without(world: &mut World, topic: Topic, segment: u64) -> Step {
 )]
 async fn push_buckets(world: &mut World, segment: u64, starts: String) -> Step {
     let name = world.topic(THE)?;
-    let mut dag = world.broker().await.control()?.current_dag(&name)?;
+    let mut dag = world.control().await?.current_dag(&name)?;
     let listed = dag.segments.iter_mut().find(|s| s.segment_id == segment);
     let listed = listed.ok_or_else(|| Trouble(format!("the layout has no segment {segment}")))?;
     // On the wire the first bucket's start is left out: it is always 0.
@@ -79,7 +79,7 @@ async fn push_newest(world: &mut World, topic: Topic) -> Step {
 
 async fn push(world: &mut World, topic: &str, dag: ScalableTopicDag) -> Step {
     let name = world.topic(topic)?;
-    world.broker().await.control()?.push_layout(&name, &dag)?;
+    world.control().await?.push_layout(&name, &dag)?;
     world.settle().await;
     Ok(())
 }

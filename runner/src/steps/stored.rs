@@ -16,7 +16,7 @@ use crate::world::{THE, World};
 async fn all(world: &mut World, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
     await_sends(world).await;
     let name = world.topic(topic)?;
-    let messages = stored::of(&world.broker().await, &name)?;
+    let messages = stored::of(&world.broker().await, &name).await?;
     if messages.is_empty() && world.sent.iter().any(|s| matches!(s.outcome, Some(Ok(_)))) {
         let requirements = ["IMPL-2.1", "IMPL-4.5", "API-3.2.1", "IMPL-4.8"];
         world.broken(&requirements, "sends succeeded, and nothing is stored");
@@ -219,7 +219,7 @@ async fn nothing(world: &mut World, topic: Topic) -> Step {
 async fn in_persistent(world: &mut World) -> Step {
     await_sends(world).await;
     let full = world.topic("full")?;
-    let stored = stored::of(&world.broker().await, &full)?.len();
+    let stored = stored::of(&world.broker().await, &full).await?.len();
     world.judge(&["COMPAT-1.3"], stored == world.sent.len(), || {
         format!("{stored} of {} messages are in {full}", world.sent.len())
     });

@@ -122,7 +122,7 @@ async fn change(world: &mut World, topic: &str, call: &str) -> Step {
 async fn prune(world: &mut World, topic: Topic) -> Step {
     world.settle().await;
     let name = world.topic(&topic.0)?;
-    if world.broker().await.control()?.prune(&name)? == 0 {
+    if world.control().await?.prune(&name)? == 0 {
         return Err(Trouble::new("no segment is drained, so none was pruned"));
     }
     world.settle().await;

@@ -5,7 +5,7 @@ use sim_broker::core::fault::FaultStatus;
 use sim_broker::core::ids::BrokerId;
 use sim_broker::core::journal::Record;
 use sim_broker::core::profile::{Feature, Profile};
-use sim_broker::{Control, SimCluster, TcpOptions};
+use sim_broker::{SimCluster, TcpOptions};
 use stc_reports::TargetKind;
 
 use crate::feature::Need;
@@ -147,17 +147,6 @@ impl Broker {
                 })
             }
         }
-    }
-
-    /// The control API.
-    ///
-    /// # Errors
-    /// When the target has none: the scenario lacks `@needs-control`.
-    pub fn control(&self) -> Result<Control, Trouble> {
-        self.cluster
-            .as_ref()
-            .map(SimCluster::control)
-            .ok_or_else(|| Trouble::new("the target has no control API: tag the scenario @needs-control"))
     }
 
     /// The journal so far; `None` where there is none.

@@ -107,6 +107,37 @@ fn faults_of_the_suite_are_told_from_faults_of_the_client() {
 }
 
 #[test]
+fn tags_of_needs_that_do_not_fit_the_steps_are_faults_of_the_suite() {
+    let tagged = |tags: &str, steps: &str| {
+        let text = format!("Feature: f\n  @id:x @C1 @IMPL-1.3 {tags}\n  Scenario: s\n{steps}");
+        let scenarios = parse("f.feature", &text).unwrap();
+        let result = run(&[&scenarios[0]], &config(1)).pop().unwrap();
+        (result.verdict, result.failure.map(|f| f.message).unwrap_or_default())
+    };
+    let control = "    Given a cluster of 1 broker\n    And a scalable topic with 1 segment\n";
+    let journal = "    Given a scalable topic with 1 segment
+    And a producer on the topic
+    Then the client has a layout watch of the topic open\n";
+    let stored = "    Given a scalable topic with 1 segment
+    And a producer on the topic
+    When the producer sends 2 messages without keys
+    Then every message of the topic is stored exactly once\n";
+    for (tags, steps, named) in [
+        ("", control, "@needs-control"),
+        ("", journal, "@needs-journal"),
+        ("@needs-control", stored, "@needs-control"),
+        ("@needs-journal", stored, "@needs-journal"),
+    ] {
+        let (verdict, message) = tagged(tags, steps);
+        assert_eq!(verdict, Verdict::HarnessError, "{tags} {steps}");
+        assert!(message.contains(named), "{message}");
+    }
+    for (tags, steps) in [("@needs-control", control), ("@needs-journal", journal), ("", stored)] {
+        assert_eq!(tagged(tags, steps).0, Verdict::Pass, "{tags} {steps}");
+    }
+}
+
+#[test]
 fn a_fault_that_never_strikes_fails_its_scenario() {
     let result = one("    Given a scalable topic with 1 segment
     And a producer on the topic

@@ -49,5 +49,8 @@ fn what_a_target_lacks_is_told() {
     assert_eq!(unmet(&all[0], &[], "url"), None);
     assert_eq!(unmet(&all[1], &[Need::Control], "tcp"), None);
     let reason = unmet(&all[2], &[], "url").unwrap();
-    assert!(reason.contains("faults and the wire journal") && reason.contains("url"), "{reason}");
+    assert!(
+        reason.contains("control of the cluster and the wire journal") && reason.contains("url"),
+        "{reason}"
+    );
 }

@@ -1,5 +1,9 @@
 //! What the brokers have stored, message by message: the truth that sends are measured by.
+//!
+//! A simulated cluster tells it by its control API, so that looking leaves no trace in the journal. From a broker
+//! elsewhere [`reader`] reads it over the wire. Both give whole entries, with their metadata and stamps.
 
+use bytes::Bytes;
 use sim_broker::control::Control;
 use stc_proto::pulsar::MessageMetadata;
 use stc_proto::{Entry, HashRange, KeyHash, SegmentName};
@@ -7,6 +11,9 @@ use stc_proto::{Entry, HashRange, KeyHash, SegmentName};
 use crate::judge::Trouble;
 use crate::target::Broker;
 use crate::wire;
+
+mod link;
+pub mod reader;
 
 /// A stored message.
 #[derive(Debug, Clone)]
@@ -49,9 +56,12 @@ impl StoredMessage {
 /// Everything stored under a topic, segments in the order of their ids, each in stored order.
 ///
 /// # Errors
-/// When the target has no control API, or an entry cannot be read.
-pub fn of(broker: &Broker, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
-    in_cluster(&broker.control()?, topic)
+/// When the topic does not exist, the broker cannot be read from, or an entry does not parse.
+pub async fn of(broker: &Broker, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
+    match &broker.cluster {
+        Some(cluster) => in_cluster(&cluster.control(), topic),
+        None => reader::read(&broker.service_url, &broker.admin, topic).await,
+    }
 }
 
 /// The same of a simulated cluster, by its control API.
@@ -61,26 +71,35 @@ pub fn of(broker: &Broker, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
 pub fn in_cluster(control: &Control, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
     let mut found = Vec::new();
     for stored in control.stored(topic)? {
-        let entry = Entry::parse(stored.bytes.clone())?;
-        let name = SegmentName::of(&stored.topic).ok();
-        let messages = wire::messages(&entry);
-        let entry_size = messages.len();
-        for (index, message) in messages.into_iter().enumerate() {
-            found.push(StoredMessage {
-                topic: stored.topic.to_string(),
-                segment: name.as_ref().map(|n| n.id),
-                range: name.as_ref().map(|n| n.range),
-                position: (stored.position.ledger, stored.position.entry),
-                index,
-                entry_size,
-                key: message.key,
-                payload: message.payload,
-                metadata: entry.metadata.clone(),
-            });
-        }
+        let position = (stored.position.ledger, stored.position.entry);
+        found.extend(messages(stored.topic.as_str(), position, stored.bytes.clone())?);
     }
-    found.sort_by_key(|m| (m.segment, m.topic.clone(), m.position, m.index));
-    Ok(found)
+    Ok(sorted(found))
+}
+
+fn sorted(mut messages: Vec<StoredMessage>) -> Vec<StoredMessage> {
+    messages.sort_by_key(|m| (m.segment, m.topic.clone(), m.position, m.index));
+    messages
+}
+
+/// The messages of an entry that `topic` stores at `position`.
+fn messages(topic: &str, position: (u64, u64), bytes: Bytes) -> Result<Vec<StoredMessage>, Trouble> {
+    let entry = Entry::parse(bytes)?;
+    let name = SegmentName::parse(topic).ok();
+    let members = wire::messages(&entry);
+    let entry_size = members.len();
+    let stored = |(index, message): (usize, wire::WireMessage)| StoredMessage {
+        topic: topic.to_owned(),
+        segment: name.as_ref().map(|n| n.id),
+        range: name.as_ref().map(|n| n.range),
+        position,
+        index,
+        entry_size,
+        key: message.key,
+        payload: message.payload,
+        metadata: entry.metadata.clone(),
+    };
+    Ok(members.into_iter().enumerate().map(stored).collect())
 }
 
 /// A key as failure messages show it: with the half of its hash that routes it.

@@ -1,0 +1,80 @@
+//! One connection of the suite's own to a broker: handshake, requests and their answers, keep-alive.
+
+use bytes::BytesMut;
+use stc_proto::pulsar::{CommandConnect, CommandPong, ServerError};
+use stc_proto::{Command, Decoder, Frame};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::judge::Trouble;
+
+/// What the suite calls itself to a broker.
+const NAME: &str = concat!("stc-runner ", env!("CARGO_PKG_VERSION"));
+
+/// The protocol version of Pulsar 5.
+const PROTOCOL_VERSION: i32 = 21;
+
+/// A connection that has done its handshake.
+pub(super) struct Link {
+    stream: TcpStream,
+    buffer: BytesMut,
+    decoder: Decoder,
+    requests: u64,
+}
+
+impl Link {
+    /// Connects to `host:port`. `through` is the broker behind it when that is a proxy.
+    pub(super) async fn open(address: &str, through: Option<&str>) -> Result<Link, Trouble> {
+        let stream = TcpStream::connect(address).await.map_err(|e| Trouble(format!("{address}: {e}")))?;
+        stream.set_nodelay(true)?;
+        let mut link = Link { stream, buffer: BytesMut::new(), decoder: Decoder::default(), requests: 0 };
+        let connect = CommandConnect {
+            client_version: NAME.to_owned(),
+            protocol_version: Some(PROTOCOL_VERSION),
+            proxy_to_broker_url: through.map(str::to_owned),
+            ..CommandConnect::default()
+        };
+        link.send(connect).await?;
+        match link.next().await?.command {
+            Command::Connected(_) => Ok(link),
+            other => Err(unexpected("CONNECT", &other)),
+        }
+    }
+
+    /// A request id that was not used on this connection, from 1 up.
+    pub(super) fn request_id(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests
+    }
+
+    /// Sends a command.
+    pub(super) async fn send(&mut self, command: impl Into<Command>) -> Result<(), Trouble> {
+        let bytes = Frame::from(command.into()).to_bytes();
+        Ok(self.stream.write_all(&bytes).await?)
+    }
+
+    /// The next frame that is no PING; those are answered.
+    pub(super) async fn next(&mut self) -> Result<Frame, Trouble> {
+        loop {
+            while let Some(frame) = self.decoder.decode(&mut self.buffer)? {
+                if matches!(frame.command, Command::Ping(_)) {
+                    self.send(CommandPong {}).await?;
+                } else {
+                    return Ok(frame);
+                }
+            }
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err(Trouble::new("the broker closed the connection that reads what is stored"));
+            }
+        }
+    }
+}
+
+/// The answer to `request` is none that the protocol has for it.
+pub(super) fn unexpected(request: &str, answer: &Command) -> Trouble {
+    if let Command::Error(error) = answer {
+        let code = ServerError::try_from(error.error).map_or("an unknown error", |e| e.as_str_name());
+        return Trouble(format!("{request} was answered with {code}: {}", error.message));
+    }
+    Trouble(format!("{request} was answered with {}", answer.name()))
+}
