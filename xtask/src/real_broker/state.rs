@@ -143,8 +143,11 @@ mod tests {
         let mut up = [0; 3];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut up).unwrap();
         record_of(child.id(), &workdir).record().unwrap();
+        // `wait` closes the child's input, at whose end it would leave by itself.
+        let input = child.stdin.take();
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         assert!(stop(&workdir).unwrap());
         assert!(!reaper.join().unwrap().success());
+        drop(input);
     }
 }
