@@ -139,7 +139,9 @@ impl Producers {
 
     fn take_over(&mut self, producer: &Producer) {
         self.exclusive = Some(producer.name.clone());
-        self.epoch = Some(producer.topic_epoch.unwrap_or_else(|| self.epoch.map_or(0, |epoch| epoch + 1)));
+        // A client may have brought the highest one there is.
+        let next = self.epoch.map_or(0, |epoch| epoch.saturating_add(1));
+        self.epoch = Some(producer.topic_epoch.unwrap_or(next));
     }
 
     fn insert(&mut self, key: ProducerKey, producer: Producer) {

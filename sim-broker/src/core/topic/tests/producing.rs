@@ -166,6 +166,25 @@ fn a_fencing_producer_drops_everyone() {
 }
 
 #[test]
+fn the_highest_topic_epoch_that_a_client_can_bring_stays() {
+    use ProducerAccessMode::*;
+    let mut rig = Rig::new();
+    let set = mode(Exclusive, "a");
+    rig.producer(p(1, 0), |command: &mut CommandProducer| {
+        set(command);
+        command.topic_epoch = Some(u64::MAX);
+    })
+    .unwrap();
+    rig.disconnect(1);
+    rig.producer(p(2, 0), mode(Exclusive, "b")).unwrap();
+    let epoch = u64::MAX;
+    rig.expect(&[
+        &format!("1 PRODUCER_SUCCESS 1 a last=-1 epoch={epoch}"),
+        &format!("2 PRODUCER_SUCCESS 2 b last=-1 epoch={epoch}"),
+    ]);
+}
+
+#[test]
 fn duplicates_are_acknowledged_and_not_stored() {
     let mut rig = Rig::new();
     rig.topic.config_mut().deduplication = true;
