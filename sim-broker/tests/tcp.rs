@@ -65,6 +65,22 @@ async fn every_broker_listens_and_a_killed_one_refuses_until_it_is_back() {
 }
 
 #[tokio::test]
+async fn a_client_that_closed_its_own_half_gets_the_answers_to_what_it_sent() {
+    let cluster = SimCluster::tcp(config(), TcpOptions::default()).await.unwrap();
+    for _ in 0..20 {
+        let mut stream = handshake(&cluster.broker_urls()[0]).await.unwrap();
+        let pings: Vec<u8> = (0..20).flat_map(|_| Frame::from(CommandPing {}).to_bytes()).collect();
+        stream.write_all(&pings).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answers = Vec::new();
+        stream.read_to_end(&mut answers).await.unwrap();
+        let pong = Frame::from(CommandPong {}).to_bytes();
+        assert_eq!(answers.len(), 20 * pong.len());
+    }
+    cluster.shutdown().await;
+}
+
+#[tokio::test]
 async fn ports_count_up_and_a_port_in_use_is_an_error() {
     // Ask the system for a port; its neighbours may be taken, so try some.
     for _ in 0..50 {

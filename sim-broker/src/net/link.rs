@@ -26,7 +26,7 @@ use crate::core::ConnId;
 const CHUNK: usize = 64 * 1024;
 
 /// How long a closed connection may take to send what is queued, before it is cut off.
-const LINGER: Duration = Duration::from_secs(1);
+pub(super) const LINGER: Duration = Duration::from_secs(1);
 
 /// What a queued frame weighs beside its payload, in bytes: about what a command takes.
 const COMMAND_WEIGHT: usize = 256;
@@ -96,6 +96,8 @@ where
         biased;
         reason = read(&cluster, conn, &mut reader) => {
             cluster.with(|c, now| c.closed(conn, &reason, now));
+            // A client that only closed its own half still reads what was answered before.
+            let _ = tokio::time::timeout(LINGER, write(&mut frames, &waiting, encode, &mut writer)).await;
         }
         // A client that does not read would keep it open for ever.
         () = cut_off => debug!(%conn, "cut off"),
