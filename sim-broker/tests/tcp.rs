@@ -162,3 +162,29 @@ fn wrong_arguments_are_2_and_a_failing_environment_is_3() {
     let port = taken.local_addr().unwrap().port().to_string();
     assert_eq!(code(&["--port", &port, "--admin-port", "0"]), 3);
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_idle_admin_connection_takes_little_memory() {
+    let (mut child, line) = start(&[&FREE[..], &["--json", "--exit-with-parent", "--brokers", "1"]].concat());
+    let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = ready["admin_url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let kib = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().trim().parse().unwrap()
+    };
+    let before = kib();
+    let mut open = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // Its answer shows that the connection is set up.
+        stream.write_all(b"GET /admin/v2/brokers/health HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0);
+        open.push(stream);
+    }
+    let each = kib().saturating_sub(before) / 200;
+    assert!(each < 200, "{each} KiB each");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}

@@ -92,15 +92,16 @@ impl SimCluster {
 
     /// Serves a broker's admin REST.
     async fn run_admin(&self, id: BrokerId, listener: TcpListener, certificate: Option<Tls>) {
-        let router = self.admin_router(id).merge(self.control_router());
+        // Made once: a router that is served as it is builds every route anew for each connection.
+        let service = self.admin_router(id).merge(self.control_router()).into_make_service();
         let handle = self.clone();
         let stopped = async move { handle.stopped().await };
         let served = match certificate {
             Some(certificate) => {
                 let listener = TlsListener::new(listener, &certificate);
-                axum::serve(listener, router).with_graceful_shutdown(stopped).await
+                axum::serve(listener, service).with_graceful_shutdown(stopped).await
             }
-            None => axum::serve(listener, router).with_graceful_shutdown(stopped).await,
+            None => axum::serve(listener, service).with_graceful_shutdown(stopped).await,
         };
         if let Err(error) = served {
             warn!(%error, broker = id.0, "admin listener ended");
