@@ -1,15 +1,22 @@
 //! TCP: listeners for each broker and its admin REST, plain and, if wanted, for TLS.
 
 use std::{
+    future::Future,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::Pin,
+    task::{Context, Poll},
     time::Duration,
 };
 
-use tokio::net::{TcpListener, TcpStream};
+use axum::serve::Listener;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+};
 use tracing::{debug, warn};
 
-use super::{SimCluster, Tls, clock::Clock, tls::TlsListener};
+use super::{SimCluster, Tls, clock::Clock, link::LINGER, tls::TlsListener};
 use crate::core::{BrokerId, ClusterConfig, cluster::Addresses};
 
 /// How long a listener waits before it tries its port again, when a broker comes back and the port is taken.
@@ -98,14 +105,20 @@ impl SimCluster {
         let stopped = async move { handle.stopped().await };
         let served = match certificate {
             Some(certificate) => {
-                let listener = TlsListener::new(listener, &certificate);
+                let listener = self.cut_off(TlsListener::new(listener, &certificate));
                 axum::serve(listener, service).with_graceful_shutdown(stopped).await
             }
-            None => axum::serve(listener, service).with_graceful_shutdown(stopped).await,
+            None => axum::serve(self.cut_off(listener), service).with_graceful_shutdown(stopped).await,
         };
         if let Err(error) = served {
             warn!(%error, broker = id.0, "admin listener ended");
         }
+    }
+
+    /// A listener whose connections break [`LINGER`] after the cluster stopped. axum waits for requests that are under
+    /// way, and a client that never sends the rest of one, or does not read its answer, would hold up the end.
+    fn cut_off<L>(&self, inner: L) -> CutOffListener<L> {
+        CutOffListener { inner, cluster: self.clone() }
     }
 
     /// Accepts connections to a broker. While the broker is down its port is closed, so that connecting is refused.
@@ -148,6 +161,88 @@ impl SimCluster {
                 () = self.stopped() => return,
             }
         }
+    }
+}
+
+struct CutOffListener<L> {
+    inner: L,
+    cluster: SimCluster,
+}
+
+impl<L: Listener> Listener for CutOffListener<L> {
+    type Io = CutOff<L::Io>;
+    type Addr = L::Addr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let (inner, address) = self.inner.accept().await;
+        let cluster = self.cluster.clone();
+        let end = Box::pin(async move {
+            cluster.stopped().await;
+            tokio::time::sleep(LINGER).await;
+        });
+        (CutOff { inner, end }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.inner.local_addr()
+    }
+}
+
+/// A byte stream that breaks when `end` comes.
+struct CutOff<S> {
+    inner: S,
+    end: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl<S: Unpin> CutOff<S> {
+    /// The stream, or an error when the end came; `context` is woken then.
+    fn open(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut S>> {
+        // A finished future must not be polled again; the error ends the connection, but nothing relies on it.
+        if self.end.as_mut().poll(context).is_ready() {
+            self.end = Box::pin(std::future::ready(()));
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the cluster shut down"));
+        }
+        Ok(Pin::new(&mut self.inner))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for CutOff<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.open(context)?.poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for CutOff<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.open(context)?.poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.open(context)?.poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.open(context)?.poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.open(context)?.poll_shutdown(context)
     }
 }
 

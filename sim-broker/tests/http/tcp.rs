@@ -82,3 +82,29 @@ async fn a_follower_gets_records_as_they_come_and_does_not_hold_up_the_end() {
     assert!(answer.contains(r#""text":"second""#), "{answer}");
     timeout(LIMIT, cluster.shutdown()).await.expect("the follower holds up the end");
 }
+
+#[tokio::test]
+async fn clients_that_never_finish_do_not_hold_up_the_end() {
+    let (cluster, address) = cluster().await;
+    let mut open = Vec::new();
+    let half_a_body = "POST /control/v1/marks HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
+    let follow = "GET /control/v1/journal/follow HTTP/1.1\r\nHost: x\r\n\r\n";
+    for request in ["GET /control/v1/jou", half_a_body, follow] {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        open.push(stream);
+    }
+    // The follower does not read: more than any socket buffers.
+    for _ in 0..5 {
+        cluster.control().mark(&"x".repeat(4 << 20));
+    }
+    // It is served after the others, so those are under way.
+    let mut last = TcpStream::connect(&address).await.unwrap();
+    exchange(&mut last, b"GET /control/v1/clock HTTP/1.1\r\nHost: x\r\n\r\n", "}").await;
+    timeout(LIMIT, cluster.shutdown()).await.expect("a client holds up the end");
+    for mut stream in open {
+        let ended =
+            timeout(LIMIT, async { while stream.read(&mut [0; 65536]).await.is_ok_and(|n| n > 0) {} });
+        ended.await.expect("the connection is still open");
+    }
+}
