@@ -168,7 +168,9 @@ async fn answers_held_after_the_state_change_come_when_released() {
 
 #[tokio::test(start_paused = true)]
 async fn selectors_tell_topics_sides_brokers_and_producers_apart() {
-    let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);
+    let cluster = cluster_as("spec-1.0", |c| c.brokers = 2);
+    // Broker 0 owns everything then.
+    cluster.control().kill_broker(sim_broker::core::BrokerId(1)).unwrap();
     let other = segment_of(&cluster, "topic://public/default/other").await;
     let (mut client, _) = producing(&cluster).await;
     client.producer(1, &other, "q").await;

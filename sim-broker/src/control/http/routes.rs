@@ -185,9 +185,12 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-/// An index of a broker, wherever it was given. The cluster says whether it has one.
-fn broker(id: u64) -> BrokerId {
-    BrokerId(u32::try_from(id).unwrap_or(u32::MAX))
+/// An index of a broker from a path. The cluster says whether it has one.
+fn broker(id: u64) -> Result<BrokerId, Refusal> {
+    match u32::try_from(id) {
+        Ok(id) => Ok(BrokerId(id)),
+        Err(_) => Err(Refusal::not_found(format!("there is no broker {id}"))),
+    }
 }
 
 async fn faults(control: Control, _: Call<(), ()>) -> Outcome<Given<Vec<FaultStatus>>> {
@@ -225,15 +228,15 @@ async fn brokers(control: Control, _: Call<(), ()>) -> Outcome<Given<Vec<BrokerS
 }
 
 async fn kill(control: Control, call: Call<(), ()>) -> Outcome<()> {
-    Ok(control.kill_broker(broker(call.id))?)
+    Ok(control.kill_broker(broker(call.id)?)?)
 }
 
 async fn revive(control: Control, call: Call<(), ()>) -> Outcome<()> {
-    Ok(control.revive_broker(broker(call.id))?)
+    Ok(control.revive_broker(broker(call.id)?)?)
 }
 
 async fn unload(control: Control, call: Call<(), ()>) -> Outcome<()> {
-    Ok(control.unload_broker(broker(call.id))?)
+    Ok(control.unload_broker(broker(call.id)?)?)
 }
 
 async fn move_segment(control: Control, call: Call<(), Given<MoveSegment>>) -> Outcome<()> {
@@ -262,6 +265,9 @@ async fn owners(control: Control, _: Call<(), ()>) -> Outcome<Given<Vec<Owner>>>
 async fn drop_connections(control: Control, call: Call<(), Given<Drop>>) -> Outcome<Given<Dropped>> {
     let Given(Drop { broker, conn }) = call.body;
     let which = DropSelector { broker: broker.map(BrokerId), conn: conn.map(ConnId) };
+    if let Some(broker) = which.broker {
+        control.cluster().read(|cluster| cluster.existing(broker))?;
+    }
     Ok(Given(Dropped { connections: control.drop_connections(which) }))
 }
 

@@ -63,6 +63,10 @@ pub struct DropSelector {
 impl Cluster {
     /// Arms a fault; returns its id.
     pub fn arm(&mut self, fault: Fault) -> Result<u64, ControlError> {
+        // It would never fire.
+        if let Some(broker) = fault.when.broker {
+            self.existing(BrokerId(broker))?;
+        }
         Ok(self.faults.arm(fault)?)
     }
 
@@ -322,7 +326,7 @@ impl Cluster {
         self.journal.append(now, None, None, Direction::Internal, Event::Admin { text });
     }
 
-    fn existing(&self, broker: BrokerId) -> Result<(), ControlError> {
+    pub(crate) fn existing(&self, broker: BrokerId) -> Result<(), ControlError> {
         match self.broker(broker) {
             Some(_) => Ok(()),
             None => Err(ControlError::NotFound(broker.to_string())),
