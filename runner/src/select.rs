@@ -5,6 +5,9 @@ use thiserror::Error;
 
 use crate::feature::{Need, Scenario};
 
+/// How long a tag expression may be, in bytes. Each parenthesis and each `not` takes stack to parse.
+const LONGEST_EXPRESSION: usize = 1024;
+
 /// What the command line asks for. Empty lists ask for everything.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
@@ -83,6 +86,11 @@ pub fn unmet(scenario: &Scenario, offers: &[Need], target: &str) -> Option<Strin
 
 fn parse(expression: &str) -> Result<TagOperation, SelectionError> {
     let error = |message: String| SelectionError::Expression { expression: expression.to_owned(), message };
+    if expression.len() > LONGEST_EXPRESSION {
+        let shown: String = expression.chars().take(40).chain("…".chars()).collect();
+        let message = format!("it is longer than {LONGEST_EXPRESSION} bytes");
+        return Err(SelectionError::Expression { expression: shown, message });
+    }
     expression
         .trim()
         .parse()

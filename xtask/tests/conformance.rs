@@ -48,9 +48,23 @@ fn a_client_that_does_not_conform_exits_with_1_and_a_command_to_paste() {
 }
 
 #[test]
+fn a_tag_expression_of_any_depth_is_read_or_refused() {
+    let dir = folder();
+    let deepest = format!("{}@C2{}", "(".repeat(500), ")".repeat(500));
+    let (code, out, err) = xtask(&["conformance", "--list", "--tags", &deepest], &dir);
+    assert_eq!(code, 0, "{out}{err}");
+    for deeper in ["(".repeat(100_000), "not ".repeat(30_000) + "@C2"] {
+        let (code, _, err) = xtask(&["conformance", "--list", "--tags", &deeper], &dir);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains("longer than 1024 bytes") && err.len() < 200, "{err}");
+    }
+}
+
+#[test]
 fn what_cannot_be_run_exits_with_2_and_is_named() {
     let dir = folder();
-    let cases: [(&[&str], &str); 9] = [
+    let elsewhere = |url, admin_url| ["conformance", "--service-url", url, "--admin-url", admin_url];
+    let cases: [(&[&str], &str); 12] = [
         (&["conformance", "--scenario", "C2-nope"], "C2-nope"),
         (&["conformance", "--tags", "@C2 and @C99"], "@C99"),
         (&["conformance", "--tags", "@C1 and @C2"], "no scenario is selected"),
