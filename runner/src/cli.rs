@@ -23,10 +23,10 @@ pub struct ConformanceArgs {
     #[arg(long, value_enum, default_value = "memory", conflicts_with = "service_url")]
     pub target: TargetArg,
     /// Run against a broker elsewhere, pulsar://host:port; scenarios that need faults or the journal are left out
-    #[arg(long, value_name = "URL", requires = "admin_url")]
+    #[arg(long, value_name = "URL", requires = "admin_url", value_parser = |url: &str| with_scheme(url, ["pulsar", "pulsar+ssl"]))]
     pub service_url: Option<String>,
     /// Admin REST of that broker, http://host:port
-    #[arg(long, value_name = "URL", requires = "service_url")]
+    #[arg(long, value_name = "URL", requires = "service_url", value_parser = |url: &str| with_scheme(url, ["http", "https"]))]
     pub admin_url: Option<String>,
     /// Only scenarios whose tags match, such as '@C2 and not @needs-control'
     #[arg(long, value_name = "EXPRESSION")]
@@ -75,6 +75,14 @@ impl ConformanceArgs {
     }
 }
 
+/// Another kind of URL would end in verdicts on the client.
+fn with_scheme(url: &str, schemes: [&str; 2]) -> Result<String, String> {
+    match url.split_once("://") {
+        Some((scheme, host)) if schemes.contains(&scheme) && !host.is_empty() => Ok(url.to_owned()),
+        _ => Err(format!("it has to look like {}://host:port", schemes[0])),
+    }
+}
+
 /// `--target`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TargetArg {
@@ -101,13 +109,13 @@ pub fn conformance(args: &ConformanceArgs, features: &Path, program: &str) -> Ex
         Err(e) => return usage(&e.to_string()),
     };
     let selection = Selection { tags: args.tags.clone(), scenarios: args.scenarios.clone() };
-    if args.list {
-        return list(&suite, &selection);
-    }
     let config = match config(args, program) {
         Ok(config) => config,
         Err(message) => return usage(&message),
     };
+    if args.list {
+        return list(&suite, &selection);
+    }
     let command = with_selection(&config.replay, &selection);
     let report = match suite.run(&selection, &config, command) {
         Ok(report) => report,

@@ -72,6 +72,9 @@ fn what_cannot_be_run_exits_with_2_and_is_named() {
         (&["conformance", "--profile", "pulsar-9"], "pulsar-9"),
         (&["conformance", "--deviant", "no-such"], "no-such"),
         (&["conformance", "--service-url", "pulsar://127.0.0.1:1"], "--admin-url"),
+        (&["conformance", "--list", "--profile", "pulsar-9"], "pulsar-9"),
+        (&elsewhere("http://127.0.0.1:1", "http://127.0.0.1:1"), "pulsar://host:port"),
+        (&elsewhere("pulsar://127.0.0.1:1", "ftp://127.0.0.1:1"), "http://host:port"),
         (&["conformance", "--jobs", "0"], "--jobs"),
         (&["deviants", "--only", "no-such"], "no-such"),
     ];
