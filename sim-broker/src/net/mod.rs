@@ -17,6 +17,7 @@ use std::{
     future::Future,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::{
@@ -42,6 +43,9 @@ use crate::{
 /// How many bytes an in-memory link buffers each way, as a socket does.
 const LINK_BUFFER: usize = 64 * 1024;
 
+/// How long a control call waits for ports to open or close; somebody else may have taken one.
+const SETTLE: Duration = Duration::from_secs(5);
+
 /// Where the clock of a cluster in memory starts: one date for every run, so that runs are the same byte for byte.
 const MEMORY_EPOCH_MS: Millis = 1_767_225_600_000;
 
@@ -62,6 +66,8 @@ struct Shared {
     journal: watch::Sender<u64>,
     /// Which brokers run.
     up: watch::Sender<Vec<bool>>,
+    /// Which listeners for clients there are, by broker and whether it is for TLS, and whether their ports are open.
+    ports: watch::Sender<HashMap<(BrokerId, bool), bool>>,
     shutdown: watch::Sender<bool>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -99,6 +105,7 @@ impl SimCluster {
             earlier: Notify::new(),
             journal: watch::Sender::new(1),
             up: watch::Sender::new(up),
+            ports: watch::Sender::new(HashMap::new()),
             shutdown: watch::Sender::new(false),
             tasks: Mutex::new(JoinSet::new()),
         };
@@ -265,6 +272,16 @@ impl SimCluster {
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {} // forget what ended
         tasks.spawn(task);
+    }
+
+    /// Resolves once the ports of the brokers that run are open and those of the others closed, or [`SETTLE`] passed.
+    pub(crate) async fn ports_settled(&self) {
+        let mut ports = self.shared.ports.subscribe();
+        let settled = ports.wait_for(|ports| {
+            let up = self.shared.up.borrow();
+            ports.iter().all(|((broker, _), open)| up.get(broker.0 as usize) == Some(open))
+        });
+        let _ = tokio::time::timeout(SETTLE, settled).await;
     }
 
     /// Resolves once the cluster shuts down.

@@ -141,6 +141,7 @@ impl SimCluster {
                 },
                 _ => {}
             }
+            self.shared.ports.send_if_modified(|ports| ports.insert((id, tls), runs) != Some(runs));
             tokio::select! {
                 accepted = accept(open.as_ref()) => match accepted {
                     Ok((stream, peer)) => {

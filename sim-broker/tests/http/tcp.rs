@@ -108,3 +108,21 @@ async fn clients_that_never_finish_do_not_hold_up_the_end() {
         ended.await.expect("the connection is still open");
     }
 }
+
+#[tokio::test]
+async fn ports_are_as_a_call_left_them_when_it_answers() {
+    let (cluster, address) = cluster().await;
+    let url = cluster.broker_urls().swap_remove(1);
+    let service = url.strip_prefix("pulsar://").unwrap();
+    let mut control = TcpStream::connect(&address).await.unwrap();
+    for back in ["brokers/1/revive", "reset"].repeat(100) {
+        for (call, open) in [("brokers/1/kill", false), (back, true)] {
+            let post = format!("POST /control/v1/{call} HTTP/1.1\r\nHost: x\r\n\r\n");
+            let answer = exchange(&mut control, post.as_bytes(), "\r\n\r\n").await;
+            assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+            assert_eq!(TcpStream::connect(service).await.is_ok(), open, "after {call}");
+        }
+    }
+    drop(control);
+    timeout(LIMIT, cluster.shutdown()).await.unwrap();
+}

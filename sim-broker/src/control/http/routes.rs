@@ -228,11 +228,15 @@ async fn brokers(control: Control, _: Call<(), ()>) -> Outcome<Given<Vec<BrokerS
 }
 
 async fn kill(control: Control, call: Call<(), ()>) -> Outcome<()> {
-    Ok(control.kill_broker(broker(call.id)?)?)
+    control.kill_broker(broker(call.id)?)?;
+    control.cluster().ports_settled().await;
+    Ok(())
 }
 
 async fn revive(control: Control, call: Call<(), ()>) -> Outcome<()> {
-    Ok(control.revive_broker(broker(call.id)?)?)
+    control.revive_broker(broker(call.id)?)?;
+    control.cluster().ports_settled().await;
+    Ok(())
 }
 
 async fn unload(control: Control, call: Call<(), ()>) -> Outcome<()> {
@@ -346,5 +350,6 @@ async fn mark(control: Control, call: Call<(), Given<Mark>>) -> Outcome<()> {
 
 async fn reset(control: Control, _: Call<(), ()>) -> Outcome<()> {
     control.reset();
+    control.cluster().ports_settled().await;
     Ok(())
 }
