@@ -23,6 +23,9 @@ impl ProducerCore {
             self.last_published = self.last_published.max(Some(last));
         }
         producer.attached = Some(attached);
+        if self.config.deviance.is(Deviant::RenumberResends) {
+            producer.queue = producer.take_pending().into();
+        }
         if !producer.retired {
             for flight in &producer.in_flight {
                 self.effects.push(transmit(segment, flight));
