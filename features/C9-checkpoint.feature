@@ -15,6 +15,18 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "old" received every message exactly once
     And checkpoint consumer "new" received exactly the last 4 messages
 
+  @id:C9-start-at-checkpoint @API-4.3.6
+  Scenario: a consumer that is given a captured checkpoint starts there
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 4 messages
+    And checkpoint consumer "a" on the topic from earliest
+    When checkpoint consumer "a" receives 3 messages
+    And the application takes checkpoint "c" of checkpoint consumer "a"
+    And the application creates checkpoint consumer "b" on the topic from checkpoint "c"
+    And checkpoint consumer "b" receives 1 message
+    Then checkpoint consumer "b" received exactly the last 1 messages
+
   @id:C9-default-position @API-4.3.2
   Scenario: without a position the consumer starts at latest
     Given a scalable topic with 2 segments

@@ -1,15 +1,20 @@
 //! Steps about producers that ask for exclusive access.
 
 use cucumber::{gherkin, given, then, when};
+use stc_proto::Command;
 use stc_proto::pulsar::ServerError;
 
-use super::journal::producers_of;
+use super::journal::{belongs, producers_of};
 use super::params::{ClientName, ProducerName, Topic};
 use super::produce::{create, producer_options};
-use crate::client::ProducerOptions;
+use crate::client::{ClientError, ProducerOptions};
 use crate::judge::{Step, Trouble};
+use crate::stored;
 use crate::wire::segment_of;
 use crate::world::{Producer, Started, THE, World};
+
+/// What a collision of producers can break.
+const EXCLUSIVE: [&str; 5] = ["API-3.1.13", "API-3.1.15", "API-3.1.16", "API-3.1.17", "ERR-3.9"];
 
 /// A producer with options, of a second client object.
 #[given(expr = "{producer} of {client} on {topic} with")]
@@ -82,5 +87,66 @@ async fn not_again(world: &mut World, topic: Topic) -> Step {
             format!("PRODUCER went to {} again after it was refused", refused.topic)
         });
     }
+    Ok(())
+}
+
+/// The create that was tried failed.
+#[then(expr = "the create fails because another producer holds the topic")]
+#[then(expr = "the send fails because another producer holds the topic")]
+fn held(world: &mut World) -> Step {
+    match world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))? {
+        Ok(()) => world.broken(&EXCLUSIVE, "it succeeded although another producer holds the topic"),
+        Err(ClientError::Failed(_)) => Ok(()),
+        Err(other) => world.surprise(&EXCLUSIVE, other, "the operation"),
+    }
+}
+
+/// The create that was tried, or waited, succeeded.
+#[then("the create succeeds and takes the topic over")]
+fn taken_over(world: &mut World) -> Step {
+    let outcome = world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))?;
+    world.expect(&["API-3.1.16", "API-3.1.17"], outcome, "creating the producer");
+    Ok(())
+}
+
+/// The create in the background has not ended: its producer is not exclusive yet.
+#[then("the create that was started waits for the topic")]
+async fn waits(world: &mut World) -> Step {
+    world.settle().await;
+    let task = world.started.get("create").ok_or_else(|| Trouble::new("no create was started"))?;
+    let waits = !task.is_finished();
+    world.judge(&["API-3.1.17"], waits, || "the create ended while another producer holds the topic".to_owned());
+    Ok(())
+}
+
+/// The newest PRODUCER asks for this access mode.
+#[then(expr = "the last producer of {topic} was opened with the access mode {word}")]
+async fn opened_as(world: &mut World, topic: Topic, mode: String) -> Step {
+    world.settle().await;
+    let full = world.topic(&topic.0)?;
+    let wire = world.wire()?;
+    let asked = wire
+        .from_clients()
+        .filter_map(|(_, _, c)| match c {
+            Command::Producer(c) if belongs(&c.topic, &full) => Some(c.producer_access_mode()),
+            _ => None,
+        })
+        .last();
+    let asked = asked.ok_or_else(|| Trouble::new("no producer was opened"))?;
+    world.judge(&["API-3.1.3"], format!("{asked:?}") == mode, || {
+        format!("PRODUCER asks for {asked:?} instead of {mode}")
+    });
+    Ok(())
+}
+
+/// The brokers store this many messages.
+#[then(expr = "{topic} stores {int} messages")]
+async fn stores(world: &mut World, topic: Topic, count: usize) -> Step {
+    world.settle().await;
+    let full = world.topic(&topic.0)?;
+    let stored = stored::of(&world.broker().await, &full)?.len();
+    world.judge(&["API-3.1.16", "API-3.1.15"], stored == count, || {
+        format!("{stored} messages are stored instead of {count}")
+    });
     Ok(())
 }
