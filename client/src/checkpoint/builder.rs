@@ -12,7 +12,10 @@ use super::{
 use crate::{
     client::Shared,
     core::{
-        checkpoint::{CheckpointConfig, CheckpointCore, position::{Checkpoint, Start}},
+        checkpoint::{
+            CheckpointConfig, CheckpointCore,
+            position::{Checkpoint, Start},
+        },
         deviant::Deviant,
         error::{Category, Error},
     },

@@ -334,11 +334,8 @@ pub trait ClientUnderTest {
         options: CheckpointOptions,
     ) -> Reply<'_, CheckpointConsumerId>;
     /// Receives one message, or `None` after `wait_ms`.
-    fn checkpoint_receive(
-        &self,
-        consumer: CheckpointConsumerId,
-        wait_ms: u64,
-    ) -> Reply<'_, Option<Received>>;
+    fn checkpoint_receive(&self, consumer: CheckpointConsumerId, wait_ms: u64)
+    -> Reply<'_, Option<Received>>;
     /// Captures the position, as bytes.
     fn checkpoint(&self, consumer: CheckpointConsumerId) -> Reply<'_, Vec<u8>>;
     /// Closes a checkpoint consumer.

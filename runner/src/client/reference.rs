@@ -20,9 +20,9 @@ use stc_client::{
 use stc_reports::ClientInfo;
 
 use super::{
-    AccessMode, ApiError, Batching, Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId, ClientOptions, ClientUnderTest, Compression,
-    ConsumerId, Described, InitialPosition, MessageId, Outgoing, ProducerId, ProducerOptions, QueueOptions,
-    Received, Reply, SchemaKind, Signalled, TicketId, Value,
+    AccessMode, ApiError, Batching, Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId,
+    ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, InitialPosition, MessageId, Outgoing,
+    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, TicketId, Value,
 };
 use crate::run::ClientFactory;
 use crate::target::Broker;

@@ -59,9 +59,8 @@ async fn open_everywhere(world: &mut World, topic: Topic) -> Step {
     let active: Vec<u64> = world.layout(&topic.0).await?.active().map(|s| s.id).collect();
     let producers = producers_of(world, &topic.0)?;
     for segment in active {
-        let open = producers
-            .iter()
-            .any(|p| segment_of(&p.topic) == Some(segment) && p.opened && p.ended.is_none());
+        let open =
+            producers.iter().any(|p| segment_of(&p.topic) == Some(segment) && p.opened && p.ended.is_none());
         world.judge(&["IMPL-2.10"], open, || format!("no producer is open on segment {segment}"));
     }
     Ok(())
@@ -115,7 +114,9 @@ async fn waits(world: &mut World) -> Step {
     world.settle().await;
     let task = world.started.get("create").ok_or_else(|| Trouble::new("no create was started"))?;
     let waits = !task.is_finished();
-    world.judge(&["API-3.1.17"], waits, || "the create ended while another producer holds the topic".to_owned());
+    world.judge(&["API-3.1.17"], waits, || {
+        "the create ended while another producer holds the topic".to_owned()
+    });
     Ok(())
 }
 

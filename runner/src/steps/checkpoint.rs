@@ -7,7 +7,9 @@ use cucumber::{gherkin, given, then, when};
 
 use super::params::{ClientName, ReaderName, Topic, number, options};
 use super::produce::await_sends;
-use crate::client::{Boundary, CheckpointConsumerId, CheckpointOptions, MessageId, Received, StartPosition, Value};
+use crate::client::{
+    Boundary, CheckpointConsumerId, CheckpointOptions, MessageId, Received, StartPosition, Value,
+};
 use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
 
@@ -375,7 +377,9 @@ async fn key_order(world: &mut World, name: ReaderName) -> Step {
         if let Some((before, former)) = last.insert(key.clone(), (*place, value.clone())) {
             compared += 1;
             world.judge(&RECEIVE, before < *place, || {
-                format!("{value:?} came after {former:?}, which was published later with the same key {key:?}")
+                format!(
+                    "{value:?} came after {former:?}, which was published later with the same key {key:?}"
+                )
             });
         }
     }

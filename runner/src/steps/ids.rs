@@ -62,7 +62,9 @@ async fn ascend(world: &mut World, name: ReaderName) -> Step {
             judged += 1;
             let order = compare(world, id, later).await;
             world.judge(&["DATA-4.3"], order == Ordering::Less, || {
-                format!("{value:?} was published before {later_value:?}; their identifiers compare as {order:?}")
+                format!(
+                    "{value:?} was published before {later_value:?}; their identifiers compare as {order:?}"
+                )
             });
         }
     }

@@ -58,7 +58,13 @@ async fn producer_of(world: &mut World, name: ProducerName, client: ClientName, 
     create(world, &client.0, &name.0, &topic.0, ProducerOptions::default()).await
 }
 
-pub(crate) async fn create(world: &mut World, client: &str, alias: &str, topic: &str, options: ProducerOptions) -> Step {
+pub(crate) async fn create(
+    world: &mut World,
+    client: &str,
+    alias: &str,
+    topic: &str,
+    options: ProducerOptions,
+) -> Step {
     let full = world.topic(topic)?;
     let object = world.client_object(client).await;
     let options = ProducerOptions { topic: Some(full), ..options };

@@ -102,9 +102,7 @@ async fn ids(world: &mut World, topic: &str) -> Result<Vec<u64>, Trouble> {
     });
     sent.map(|value| {
         let message = stored.iter().find(|m| m.text() == *value);
-        message
-            .map(|m| m.metadata.sequence_id)
-            .ok_or_else(|| Trouble(format!("{value:?} is stored nowhere")))
+        message.map(|m| m.metadata.sequence_id).ok_or_else(|| Trouble(format!("{value:?} is stored nowhere")))
     })
     .collect()
 }

@@ -12,8 +12,8 @@ use stc_client::{Checkpoint, CheckpointConsumer};
 
 use super::{ReferenceClient, StepSchema, failed, id, received, unknown};
 use crate::client::{
-    Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId, MessageId, Received, SchemaKind,
-    StartPosition, Value,
+    Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId, MessageId, Received,
+    SchemaKind, StartPosition, Value,
 };
 
 /// A checkpoint consumer and the count of what it gave.
