@@ -88,16 +88,7 @@ Feature: Checkpoint consumer
     And the producer sends 6 messages with 3 keys
     And segment 1 of the topic is split
     And the producer sends 6 messages with 3 keys
-    And the fault is armed
-      """
-      when:
-        command: MESSAGE
-        direction: to_client
-      count: 6
-      effect:
-        delay:
-          ms: 300
-      """
+    And the messages of segment 0 of the topic come 300 ms late
     And the application creates a checkpoint consumer on the topic with
       | start          | earliest |
       | receiver queue | <queue>  |
@@ -120,16 +111,7 @@ Feature: Checkpoint consumer
     And segment 1 of the topic is split
     And segment 2 of the topic is split
     And the producer sends 8 messages with 4 keys
-    And the fault is armed
-      """
-      when:
-        command: MESSAGE
-        direction: to_client
-      count: 8
-      effect:
-        delay:
-          ms: 300
-      """
+    And the messages of segment 0 of the topic come 300 ms late
     And the application creates a checkpoint consumer on the topic from earliest
     And the checkpoint consumer receives 16 messages
     Then the topic has 4 active segments
@@ -427,6 +409,87 @@ Feature: Checkpoint consumer
     When the checkpoint consumer receives 8 messages
     Then the checkpoint consumer received every message exactly once
 
+  @id:C9-loss-at-end-of-parent @IMPL-5.15 @needs-control
+  Scenario: the connection is lost while the client asks where a sealed segment ends
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 6 messages with 3 keys
+    And a checkpoint consumer on the topic from earliest
+    When the checkpoint consumer receives 2 messages
+    And the connection breaks at the next GET_LAST_MESSAGE_ID on the topic
+    And segment 0 of the topic is split
+    And the producer sends 6 messages with 3 keys
+    And the checkpoint consumer receives 10 messages
+    Then a reader of the topic was attached again
+    And the checkpoint consumer received every message exactly once
+    And the checkpoint consumer received the messages of each key in the order of publishing
+
+  @id:C9-segment-moves @IMPL-5.15 @needs-control
+  Scenario: a reader follows its segment to another broker
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    And the producer has sent 8 messages with 4 keys
+    And a checkpoint consumer on the topic from earliest
+    When the checkpoint consumer receives 3 messages
+    And segment 0 of the topic moves to another broker
+    And segment 1 of the topic moves to another broker
+    And the producer sends 8 messages with 4 keys
+    And the checkpoint consumer receives 13 messages
+    Then a reader of the topic was attached again
+    And the checkpoint consumer received every message exactly once
+    And the checkpoint consumer received the messages of each key in the order of publishing
+
+  @id:C9-restore-after-rebucket @API-4.3.9 @needs-control
+  Scenario: a checkpoint from before other entry buckets is restored after them
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 8 messages with 4 keys
+    And checkpoint consumer "a" on the topic from earliest
+    When checkpoint consumer "a" receives 3 messages
+    And the application takes checkpoint "c" of checkpoint consumer "a"
+    And segment 0 of the topic is rebucketed into 8 buckets
+    And the producer sends 8 messages with 4 keys
+    And the application creates checkpoint consumer "b" on the topic from checkpoint "c"
+    And checkpoint consumer "b" receives 13 messages
+    Then checkpoint consumer "b" received exactly what lies behind checkpoint "c"
+    And checkpoint consumer "b" received the messages of each key in the order of publishing
+
+  @id:C9-restore-after-pruning @API-4.3.9 @needs-control
+  Scenario: a checkpoint that names a segment that is pruned since is restored
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    And the producer has sent 4 messages with 4 keys
+    And checkpoint consumer "a" on the topic from earliest
+    When checkpoint consumer "a" receives 4 messages
+    And the application takes checkpoint "c" of checkpoint consumer "a"
+    And the application closes checkpoint consumer "a"
+    And the queue consumer receives and acknowledges 4 messages
+    And segment 0 of the topic is split
+    And the producer sends 4 messages with 4 keys
+    And the drained segments of the topic are pruned
+    And the application creates checkpoint consumer "b" on the topic from checkpoint "c"
+    And checkpoint consumer "b" receives 4 messages
+    Then checkpoint consumer "b" received exactly what lies behind checkpoint "c"
+    And a receive from checkpoint consumer "b" gives nothing within 100 ms
+
+  @id:C9-split-while-disconnected @WIRE-6.3.2 @needs-control
+  Scenario: a split that the client does not hear of until its connections are back
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 6 messages with 3 keys
+    And a checkpoint consumer on the topic from earliest
+    When the checkpoint consumer receives 2 messages
+    And layout pushes of the topic are held
+    And segment 0 of the topic is split
+    And all connections are lost
+    And layout pushes of the topic are released
+    And the producer sends 6 messages with 3 keys
+    And the checkpoint consumer receives 10 messages
+    Then the checkpoint consumer received every message exactly once
+    And the checkpoint consumer received the messages of each key in the order of publishing
+    And each active segment of the topic has exactly one reader
+
   @id:C9-group-shares @API-4.3.11 @IMPL-5.14 @needs-control
   Scenario: the members of a group share the topic
     Given a scalable topic with 4 segments
@@ -529,6 +592,42 @@ Feature: Checkpoint consumer
     When the producer sends 8 messages without keys
     And checkpoint consumer "a" receives 8 messages
     Then checkpoint consumer "a" received every message exactly once
+
+  @id:C9-group-lost-member @API-4.3.12 @needs-control @needs-virtual-time
+  Scenario: the segments of a member whose broker was lost go on, and nothing is read by two
+    Given a scalable topic with 4 segments
+    And a producer on the topic
+    And checkpoint consumer "a" on the topic with
+      | start | earliest |
+      | group | g        |
+    And checkpoint consumer "b" of client "second" on the topic with
+      | start | earliest |
+      | group | g        |
+    When the producer sends 8 messages without keys
+    And checkpoint consumers "a" and "b" receive 8 messages together
+    And all connections are lost
+    And the producer sends 8 messages without keys
+    And checkpoint consumers "a" and "b" receive 8 messages together
+    Then a reader of the topic was attached again
+    And each active segment of the topic has exactly one reader
+    And the segments of the topic are shared between 2 members
+    And the checkpoint consumers together received every message exactly once
+
+  @id:C9-group-two-groups @API-4.3.11 @needs-control
+  Scenario: two groups know nothing of each other
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    And checkpoint consumer "a" on the topic with
+      | start | earliest |
+      | group | one      |
+    And checkpoint consumer "b" of client "second" on the topic with
+      | start | earliest |
+      | group | two      |
+    When the producer sends 6 messages with 4 keys
+    And checkpoint consumer "a" receives 6 messages
+    And checkpoint consumer "b" receives 6 messages
+    Then checkpoint consumer "a" received every message exactly once
+    And checkpoint consumer "b" received every message exactly once
 
   @id:C9-group-own-position @API-4.3.14 @needs-control
   Scenario: a member reads what it gains from its own start position

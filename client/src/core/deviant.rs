@@ -333,6 +333,10 @@ deviants! {
     // ---- client API
     ExclusiveAtFirstSend "exclusive-at-first-send" ["API-3.1.13"]
         "Creates producers under an exclusive access mode at once; that access is not to be had shows on sending.";
+    ExclusiveFirstSegmentOnly "exclusive-first-segment-only" ["IMPL-2.10"]
+        "Attaches to the first active segment only when a producer with exclusive access is created.";
+    RetriesBusy "retries-busy" ["ERR-3.9"]
+        "Tries again when another producer holds exclusive access.";
     IgnoreAccessMode "ignore-access-mode" ["API-3.1.3", "API-3.1.15"]
         "Creates every producer as a shared one.";
     FenceNobody "fence-nobody" ["API-3.1.16"]

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cucumber::then;
+use cucumber::{given, then, when};
+use sim_broker::core::fault::{Fault, FaultEffect, Selector, Side};
 use sim_broker::core::journal::Direction;
-use stc_proto::Command;
 use stc_proto::pulsar::{CommandScalableTopicSubscribe, ScalableConsumerType};
+use stc_proto::{Command, SegmentName, TopicName};
 
 use super::checkpoint::{captured, reader};
 use super::journal::{marked, subscriptions_of};
@@ -14,6 +15,25 @@ use crate::judge::{Step, Trouble};
 use crate::stored;
 use crate::wire::{WireSubscription, messages, segment_of};
 use crate::world::World;
+
+/// What is stored in one segment by now comes late, in its order: its readers are behind those of other segments.
+#[given(expr = "the messages of segment {int} of {topic} come {int} ms late")]
+#[when(expr = "the messages of segment {int} of {topic} come {int} ms late")]
+async fn slow_segment(world: &mut World, id: u64, topic: Topic, ms: u64) -> Step {
+    let name = TopicName::parse(&world.topic(&topic.0)?)?;
+    let layout = world.layout(&topic.0).await?;
+    let segment = layout.segment(id).ok_or_else(|| Trouble(format!("there is no segment {id}")))?;
+    let segment = SegmentName::new(name, segment.range, id)?.to_string();
+    let when = Selector { direction: Some(Side::ToClient), ..Selector::command("MESSAGE") };
+    let stored = stored::of(&world.broker().await, &world.topic(&topic.0)?)?;
+    let entries = stored.iter().filter(|m| m.segment == Some(id) && m.index == 0).count();
+    let fault = Fault {
+        count: u32::try_from(entries)?,
+        ..Fault::new(when.on_topic(&segment), FaultEffect::Delay { ms })
+    };
+    world.broker().await.control()?.arm(fault)?;
+    Ok(())
+}
 
 /// More messages of the topic's segments went to the client than the application received: what was captured had to
 /// leave some of them out.

@@ -44,6 +44,8 @@ impl ProducerCore {
         // A broker that has not noticed the loss of a connection yet still has this producer on it.
         let own_shadow =
             error.category() == Category::ProducerBusy && !error.is_fenced() && producer.was_attached;
+        let own_shadow = own_shadow
+            || (error.category() == Category::ProducerBusy && self.config.deviance.is(Deviant::RetriesBusy));
         if error.is_segment_gone() {
             self.gone(segment, error, now);
         } else if error.is_transient() || own_shadow {
