@@ -3,7 +3,7 @@ Feature: Identifiers and checkpoints as values
   An identifier names a message, a checkpoint a position. The application can compare identifiers, and keep both as bytes
   without knowing what is in them.
 
-  @id:C10-total-order @DATA-4.2 @needs-control
+  @id:C10-total-order @DATA-4.2
   Scenario: any two identifiers of a topic can be compared
     Given a scalable topic with 3 segments
     And a producer on the topic
@@ -14,7 +14,7 @@ Feature: Identifiers and checkpoints as values
     And the checkpoint consumer receives 15 messages
     Then the identifiers that the checkpoint consumer gave are in one total order
 
-  @id:C10-key-order @DATA-4.3 @needs-control
+  @id:C10-key-order @DATA-4.3
   Scenario: the identifiers of a key ascend through splits and merges
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -28,7 +28,7 @@ Feature: Identifiers and checkpoints as values
     Then the topic has 2 active segments
     And the identifiers of each key that the checkpoint consumer gave ascend
 
-  @id:C10-batch-order @DATA-4.3 @needs-control
+  @id:C10-batch-order @DATA-4.3
   Scenario: the identifiers within a batch ascend
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -40,7 +40,7 @@ Feature: Identifiers and checkpoints as values
     And the checkpoint consumer receives 10 messages
     Then the identifiers of each key that the checkpoint consumer gave ascend
 
-  @id:C10-bytes @DATA-4.4 @needs-control
+  @id:C10-bytes @DATA-4.4
   Scenario: identifiers survive as bytes
     Given a scalable topic with 2 segments
     And a producer on the topic with
@@ -52,7 +52,7 @@ Feature: Identifiers and checkpoints as values
     And the checkpoint consumer receives 10 messages
     Then the identifiers that the checkpoint consumer gave survive as bytes
 
-  @id:C10-restored-names-message @DATA-4.4 @needs-control
+  @id:C10-restored-names-message @DATA-4.4
   Scenario: a restored identifier acknowledges the message that it names
     Given a scalable topic with 1 segment
     And a producer on the topic with

@@ -3,7 +3,7 @@ Feature: Deduplication
   Every message carries a sequence id. With deduplication enabled a broker drops what a producer name has stored under an
   id before, so that sending again after a lost receipt stores nothing twice.
 
-  @id:C5-increase @API-3.2.15 @needs-control
+  @id:C5-increase @API-3.2.15
   Scenario Outline: the sequence ids of a producer increase
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -33,7 +33,7 @@ Feature: Deduplication
     Then every send succeeds
     And every message of the topic is stored exactly once
 
-  @id:C5-initial @API-3.1.8 @needs-control
+  @id:C5-initial @API-3.1.8
   Scenario: the first message carries the sequence id after the initial one
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -41,7 +41,7 @@ Feature: Deduplication
     When the producer sends 3 messages without keys
     Then the messages of the topic are stored with the sequence ids 42 to 44
 
-  @id:C5-lost-receipt @API-3.2.15 @needs-control
+  @id:C5-lost-receipt @API-3.2.15 @needs-control @needs-journal
   Scenario Outline: a message whose receipt is lost is sent again as it was, and stored once
     Given deduplication is enabled for the namespace
     And a scalable topic with 1 segment
@@ -62,7 +62,7 @@ Feature: Deduplication
       | single  | off                | 6       |
       | batches | 3 messages, 100 ms | 2       |
 
-  @id:C5-lost-receipt-unnamed @API-3.2.15 @needs-control
+  @id:C5-lost-receipt-unnamed @API-3.2.15 @needs-control @needs-journal
   Scenario: a producer that the broker named keeps that name when it sends again
     Given deduplication is enabled for the namespace
     And a scalable topic with 1 segment
@@ -77,7 +77,7 @@ Feature: Deduplication
     And what was sent again of the topic kept its producer name and sequence id
     And the broker stored every message of the topic once although it came twice
 
-  @id:C5-lost-receipt-broker-dies @API-3.2.15 @needs-control
+  @id:C5-lost-receipt-broker-dies @API-3.2.15 @needs-control @needs-journal
   Scenario: a message whose receipt is lost with its broker is sent again to the next one as it was
     Given deduplication is enabled for the namespace
     And a scalable topic with 1 segment

@@ -84,7 +84,7 @@ Feature: Producer access modes
       | access | exclusive |
     Then it fails with the category ProducerBusy
 
-  @id:C6-busy-not-retried @ERR-3.9 @C13 @needs-control @needs-virtual-time
+  @id:C6-busy-not-retried @ERR-3.9 @C13 @needs-virtual-time @needs-journal
   Scenario: a busy topic is not tried again
     Given a scalable topic with 1 segment
     And producer "first" of client "second" on the topic with
@@ -95,7 +95,7 @@ Feature: Producer access modes
     Then a producer of the topic was refused as busy or fenced
     And no refused producer of the topic was tried again
 
-  @id:C6-fenced-not-retried @ERR-3.9 @C13 @needs-control @needs-virtual-time
+  @id:C6-fenced-not-retried @ERR-3.9 @C13 @needs-virtual-time @needs-journal
   Scenario: a fenced producer does not take the topic back
     Given a scalable topic with 1 segment
     And producer "old" of client "second" on the topic with
@@ -123,7 +123,7 @@ Feature: Producer access modes
       | fencing   | exclusive-with-fencing |
       | waiting   | wait-for-exclusive     |
 
-  @id:C6-eager-after-split @IMPL-2.10 @needs-control
+  @id:C6-eager-after-split @IMPL-2.10 @needs-journal
   Scenario: the successors of a split are held as well
     Given a scalable topic with 2 segments
     And a producer on the topic with
@@ -133,7 +133,7 @@ Feature: Producer access modes
     Then the topic has 3 active segments
     And producers are open on every active segment of the topic
 
-  @id:C6-exclusive-through-split @API-3.1.15 @needs-control
+  @id:C6-exclusive-through-split @API-3.1.15
   Scenario: exclusive access holds across a split
     Given a scalable topic with 1 segment
     And producer "only" of client "second" on the topic with
@@ -147,7 +147,7 @@ Feature: Producer access modes
     And the topic has 2 active segments
     And every message of the topic is stored exactly once
 
-  @id:C6-fencing @API-3.1.16 @needs-control
+  @id:C6-fencing @API-3.1.16
   Scenario Outline: a producer that fences takes the topic over from an older one
     Given a scalable topic with 2 segments
     And producer "old" of client "second" on the topic with
@@ -166,7 +166,7 @@ Feature: Producer access modes
       | exclusive | exclusive              |
       | fencing   | exclusive-with-fencing |
 
-  @id:C6-fencing-through-split @API-3.1.16 @needs-control
+  @id:C6-fencing-through-split @API-3.1.16
   Scenario: a fenced producer does not come back through the successors of a split
     Given a scalable topic with 1 segment
     And producer "old" of client "second" on the topic with
@@ -181,7 +181,7 @@ Feature: Producer access modes
     Then the send fails because another producer holds the topic
     And the topic stores 6 messages
 
-  @id:C6-waiting @API-3.1.17 @needs-control
+  @id:C6-waiting @API-3.1.17
   Scenario: who waits for exclusive access gets it when the holder closes
     Given a scalable topic with 2 segments
     And producer "first" of client "second" on the topic with
@@ -197,7 +197,7 @@ Feature: Producer access modes
     When producer "next" sends 4 messages with 4 keys
     Then every send succeeds
 
-  @id:C6-waiting-for-lost @API-3.1.17 @needs-control
+  @id:C6-waiting-for-lost @API-3.1.17
   Scenario: who waits for exclusive access gets it when the holder's client goes
     Given a scalable topic with 1 segment
     And producer "first" of client "second" on the topic with

@@ -37,7 +37,7 @@ Feature: Checkpoint consumer
     And the checkpoint consumer receives 4 messages
     Then the checkpoint consumer received exactly the last 4 messages
 
-  @id:C9-latest-through-split @DATA-5.5 @C10 @needs-control
+  @id:C9-latest-through-split @DATA-5.5 @C10
   Scenario: latest is the end of the topic when the consumer is created, however it is split later
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -67,7 +67,7 @@ Feature: Checkpoint consumer
     And a checkpoint consumer on the topic from earliest
     Then each active segment of the topic has exactly one reader
 
-  @id:C9-sealed-segments @IMPL-5.13 @needs-control
+  @id:C9-sealed-segments @IMPL-5.13
   Scenario: segments that were sealed before the consumer came are read too
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -118,7 +118,7 @@ Feature: Checkpoint consumer
     And the checkpoint consumer received every message exactly once
     And the checkpoint consumer received the messages of each key in the order of publishing
 
-  @id:C9-split-while-reading @WIRE-6.3.2 @needs-control
+  @id:C9-split-while-reading @WIRE-6.3.2 @needs-journal
   Scenario: a split while messages of the parent wait in the client
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -133,7 +133,7 @@ Feature: Checkpoint consumer
     And the checkpoint consumer received the messages of each key in the order of publishing
     And each active segment of the topic has exactly one reader
 
-  @id:C9-merge-while-reading @WIRE-6.3.2 @needs-control
+  @id:C9-merge-while-reading @WIRE-6.3.2 @needs-journal
   Scenario: a merged segment comes after both of its parents
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -189,7 +189,7 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "b" received exactly what lies behind checkpoint "c"
     And a receive from checkpoint consumer "b" gives nothing within 100 ms
 
-  @id:C9-restore-in-batch @API-4.3.9 @needs-control
+  @id:C9-restore-in-batch @API-4.3.9
   Scenario: a checkpoint inside a batch divides the batch
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -224,7 +224,7 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "c" received exactly what lies behind checkpoint "second"
     And checkpoint consumer "d" received exactly what lies behind checkpoint "same"
 
-  @id:C9-restore-after-split @API-4.3.9 @needs-control
+  @id:C9-restore-after-split @API-4.3.9
   Scenario: a checkpoint from before a split is restored after it
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -241,7 +241,7 @@ Feature: Checkpoint consumer
     And checkpoint consumer "b" received exactly what lies behind checkpoint "c"
     And checkpoint consumer "b" received the messages of each key in the order of publishing
 
-  @id:C9-restore-after-merge @API-4.3.9 @needs-control
+  @id:C9-restore-after-merge @API-4.3.9
   Scenario: a checkpoint from before a split and a merge is restored after them
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -260,7 +260,7 @@ Feature: Checkpoint consumer
     And checkpoint consumer "b" received exactly what lies behind checkpoint "c"
     And checkpoint consumer "b" received the messages of each key in the order of publishing
 
-  @id:C9-checkpoint-between-generations @API-4.3.9 @needs-control
+  @id:C9-checkpoint-between-generations @API-4.3.9
   Scenario: a checkpoint taken while a parent is read and its children wait
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -279,7 +279,7 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "b" received exactly what lies behind checkpoint "parent"
     And checkpoint consumer "c" received exactly what lies behind checkpoint "children"
 
-  @id:C9-restore-positions @IMPL-7.3 @needs-control
+  @id:C9-restore-positions @IMPL-7.3 @needs-journal
   Scenario: restoring starts the reader of each segment at its saved position
     Given a scalable topic with 2 segments
     And a producer on the topic with
@@ -371,7 +371,7 @@ Feature: Checkpoint consumer
     When the application tries to create a checkpoint consumer without a topic
     Then it fails with the category InvalidConfiguration
 
-  @id:C9-lost-connection @IMPL-5.15 @needs-control
+  @id:C9-lost-connection @IMPL-5.15 @needs-control @needs-journal
   Scenario: after lost connections the readers go on where they were
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -386,7 +386,7 @@ Feature: Checkpoint consumer
     And a receive from the checkpoint consumer gives nothing within 100 ms
     And the checkpoint consumer received the messages of each key in the order of publishing
 
-  @id:C9-broker-dies @IMPL-5.15 @needs-control
+  @id:C9-broker-dies @IMPL-5.15 @needs-control @needs-journal
   Scenario: the readers of a broker that dies go on at another one
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -409,7 +409,7 @@ Feature: Checkpoint consumer
     When the checkpoint consumer receives 8 messages
     Then the checkpoint consumer received every message exactly once
 
-  @id:C9-loss-at-end-of-parent @IMPL-5.15 @needs-control
+  @id:C9-loss-at-end-of-parent @IMPL-5.15 @needs-control @needs-journal
   Scenario: the connection is lost while the client asks where a sealed segment ends
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -424,7 +424,7 @@ Feature: Checkpoint consumer
     And the checkpoint consumer received every message exactly once
     And the checkpoint consumer received the messages of each key in the order of publishing
 
-  @id:C9-segment-moves @IMPL-5.15 @needs-control
+  @id:C9-segment-moves @IMPL-5.15 @needs-control @needs-journal
   Scenario: a reader follows its segment to another broker
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -439,7 +439,7 @@ Feature: Checkpoint consumer
     And the checkpoint consumer received every message exactly once
     And the checkpoint consumer received the messages of each key in the order of publishing
 
-  @id:C9-restore-after-rebucket @API-4.3.9 @needs-control
+  @id:C9-restore-after-rebucket @API-4.3.9
   Scenario: a checkpoint from before other entry buckets is restored after them
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -473,7 +473,7 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "b" received exactly what lies behind checkpoint "c"
     And a receive from checkpoint consumer "b" gives nothing within 100 ms
 
-  @id:C9-split-while-disconnected @WIRE-6.3.2 @needs-control
+  @id:C9-split-while-disconnected @WIRE-6.3.2 @needs-control @needs-journal
   Scenario: a split that the client does not hear of until its connections are back
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -490,7 +490,7 @@ Feature: Checkpoint consumer
     And the checkpoint consumer received the messages of each key in the order of publishing
     And each active segment of the topic has exactly one reader
 
-  @id:C9-group-shares @API-4.3.11 @IMPL-5.14 @needs-control
+  @id:C9-group-shares @API-4.3.11 @IMPL-5.14 @needs-journal
   Scenario: the members of a group share the topic
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -508,7 +508,7 @@ Feature: Checkpoint consumer
     And checkpoint consumer "a" has received something
     And checkpoint consumer "b" has received something
 
-  @id:C9-group-reader-per-segment @IMPL-5.14 @needs-control
+  @id:C9-group-reader-per-segment @IMPL-5.14 @needs-journal
   Scenario: a member has one reader on each segment that is assigned to it and none on others
     Given a scalable topic with 4 segments
     And checkpoint consumer "a" on the topic with
@@ -556,7 +556,7 @@ Feature: Checkpoint consumer
     Then the members registered as checkpoint consumers of group "auditors"
     And a member registered under the name "alice"
 
-  @id:C9-group-join @API-4.3.12 @needs-control
+  @id:C9-group-join @API-4.3.12 @needs-journal
   Scenario: a member that joins takes over a part of the segments
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -575,7 +575,7 @@ Feature: Checkpoint consumer
     Then the checkpoint consumers together received every message exactly once
     And checkpoint consumer "b" has received something
 
-  @id:C9-group-leave @API-4.3.12 @needs-control
+  @id:C9-group-leave @API-4.3.12 @needs-journal
   Scenario: the segments of a member that leaves go to those that stay
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -593,7 +593,7 @@ Feature: Checkpoint consumer
     And checkpoint consumer "a" receives 8 messages
     Then checkpoint consumer "a" received every message exactly once
 
-  @id:C9-group-lost-member @API-4.3.12 @needs-control @needs-virtual-time
+  @id:C9-group-lost-member @API-4.3.12 @needs-control @needs-virtual-time @needs-journal
   Scenario: the segments of a member whose broker was lost go on, and nothing is read by two
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -613,7 +613,7 @@ Feature: Checkpoint consumer
     And the segments of the topic are shared between 2 members
     And the checkpoint consumers together received every message exactly once
 
-  @id:C9-group-two-groups @API-4.3.11 @needs-control
+  @id:C9-group-two-groups @API-4.3.11
   Scenario: two groups know nothing of each other
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -629,7 +629,7 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "a" received every message exactly once
     And checkpoint consumer "b" received every message exactly once
 
-  @id:C9-group-own-position @API-4.3.14 @needs-control
+  @id:C9-group-own-position @API-4.3.14 @needs-journal
   Scenario: a member reads what it gains from its own start position
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -648,7 +648,7 @@ Feature: Checkpoint consumer
     When checkpoint consumer "a" receives 12 messages
     Then checkpoint consumer "a" received every message exactly once
 
-  @id:C9-group-restored-member @API-4.3.14 @needs-control
+  @id:C9-group-restored-member @API-4.3.14
   Scenario: a member that is restored from its checkpoint goes on there
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -666,7 +666,7 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "b" received exactly what lies behind checkpoint "c"
     And a receive from checkpoint consumer "b" gives nothing within 100 ms
 
-  @id:C9-group-split @API-4.3.11 @needs-control @needs-virtual-time
+  @id:C9-group-split @API-4.3.11 @needs-virtual-time
   Scenario: a group reads the parent before its children
     Given a scalable topic with 1 segment
     And a producer on the topic

@@ -145,7 +145,7 @@ async fn opened_as(world: &mut World, topic: Topic, mode: String) -> Step {
 async fn stores(world: &mut World, topic: Topic, count: usize) -> Step {
     world.settle().await;
     let full = world.topic(&topic.0)?;
-    let stored = stored::of(&world.broker().await, &full)?.len();
+    let stored = stored::of(&world.broker().await, &full).await?.len();
     world.judge(&["API-3.1.16", "API-3.1.15"], stored == count, || {
         format!("{stored} messages are stored instead of {count}")
     });

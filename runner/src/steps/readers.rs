@@ -25,13 +25,13 @@ async fn slow_segment(world: &mut World, id: u64, topic: Topic, ms: u64) -> Step
     let segment = layout.segment(id).ok_or_else(|| Trouble(format!("there is no segment {id}")))?;
     let segment = SegmentName::new(name, segment.range, id)?.to_string();
     let when = Selector { direction: Some(Side::ToClient), ..Selector::command("MESSAGE") };
-    let stored = stored::of(&world.broker().await, &world.topic(&topic.0)?)?;
+    let stored = stored::of(&world.broker().await, &world.topic(&topic.0)?).await?;
     let entries = stored.iter().filter(|m| m.segment == Some(id) && m.index == 0).count();
     let fault = Fault {
         count: u32::try_from(entries)?,
         ..Fault::new(when.on_topic(&segment), FaultEffect::Delay { ms })
     };
-    world.broker().await.control()?.arm(fault)?;
+    world.control().await?.arm(fault)?;
     Ok(())
 }
 
@@ -243,7 +243,7 @@ async fn start_positions(world: &mut World, topic: Topic, checkpoint: String) ->
     world.settle().await;
     let mark = marked(world)?;
     let full = world.topic(&topic.0)?;
-    let stored = stored::of(&world.broker().await, &full)?;
+    let stored = stored::of(&world.broker().await, &full).await?;
     let before = &captured(world, &checkpoint)?.before;
     let mut last: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for message in stored.iter().filter(|m| before.contains(&m.text())) {

@@ -27,7 +27,7 @@ async fn enabled(world: &mut World) -> Step {
 /// This many receipts were lost on their way: what they are about is stored, and the client does not know.
 #[when(expr = "{int} receipts are lost")]
 async fn receipts_lost(world: &mut World, count: usize) -> Step {
-    let control = world.broker().await.control()?;
+    let control = world.control().await?;
     let mut from = 0;
     for _ in 0..count {
         let lost = |r: &Record| matches!(&r.event, Event::Fault { command: "SEND_RECEIPT", .. });
@@ -76,7 +76,7 @@ async fn stored_ids(world: &mut World, topic: Topic, first: u64, last: u64) -> S
 async fn increase(world: &mut World, topic: Topic) -> Step {
     await_sends(world).await;
     let full = world.topic(&topic.0)?;
-    let stored = stored::of(&world.broker().await, &full)?;
+    let stored = stored::of(&world.broker().await, &full).await?;
     let mut last: BTreeMap<Option<u64>, u64> = BTreeMap::new();
     let mut compared = 0;
     for message in stored.iter().filter(|m| m.index == 0) {
@@ -95,7 +95,7 @@ async fn increase(world: &mut World, topic: Topic) -> Step {
 async fn ids(world: &mut World, topic: &str) -> Result<Vec<u64>, Trouble> {
     await_sends(world).await;
     let full = world.topic(topic)?;
-    let stored = stored::of(&world.broker().await, &full)?;
+    let stored = stored::of(&world.broker().await, &full).await?;
     let sent = world.sent.iter().filter_map(|s| match &s.message.value {
         Value::Text(value) => Some(value),
         _ => None,
@@ -147,7 +147,7 @@ async fn kept(world: &mut World, topic: Topic) -> Step {
 async fn stored_once(world: &mut World, topic: Topic) -> Step {
     await_sends(world).await;
     let full = world.topic(&topic.0)?;
-    let stored = stored::of(&world.broker().await, &full)?;
+    let stored = stored::of(&world.broker().await, &full).await?;
     for sent in world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_)))) {
         let Value::Text(value) = &sent.message.value else { continue };
         let times = stored.iter().filter(|m| m.text() == *value).count();
