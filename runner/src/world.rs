@@ -20,6 +20,7 @@ use crate::client::{
 use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
 use crate::run::Environment;
+use crate::steps::checkpoint::Reading;
 use crate::target::{Broker, Setup, TargetConfig, layout};
 use crate::wire::Wire;
 
@@ -120,6 +121,8 @@ pub struct World {
     pub sent: Vec<Sent>,
     /// All messages that consumers gave, in order.
     pub deliveries: Vec<Delivery>,
+    /// Checkpoint consumers, and what is known of positions.
+    pub reading: Reading,
     /// Operations in the background, by what the step calls them.
     pub started: BTreeMap<String, JoinHandle<Result<Started, ClientError>>>,
     /// How the last operation that may fail ended.
@@ -159,6 +162,7 @@ impl World {
             consumers: BTreeMap::new(),
             sent: Vec::new(),
             deliveries: Vec::new(),
+            reading: Reading::default(),
             started: BTreeMap::new(),
             outcome: None,
             marks: BTreeMap::new(),

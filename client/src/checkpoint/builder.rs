@@ -12,7 +12,10 @@ use super::{
 use crate::{
     client::Shared,
     core::{
-        checkpoint::{CheckpointConfig, CheckpointCore, position::Checkpoint},
+        checkpoint::{
+            CheckpointConfig, CheckpointCore,
+            position::{Checkpoint, Start},
+        },
         deviant::Deviant,
         error::{Category, Error},
     },
@@ -92,7 +95,9 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
         let client = self.client;
         let alive = client.enter()?;
         let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
-        let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        let invented = client.deviance.is(Deviant::CheckpointInventsTopic);
+        let topic = self.topic.as_deref().or(invented.then_some("topic://public/default/invented"));
+        let topic = layout_watch::parse_topic(topic)?;
         if self.group.as_ref().is_some_and(String::is_empty) {
             return Err(invalid("the group has no name"));
         }
@@ -100,10 +105,16 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
             return Err(invalid("the receiver queue holds at least one message"));
         }
         let mut rng = client.rng();
-        let name = self.name.unwrap_or_else(|| format!("checkpoint-{:010x}", rng.next() >> 24));
+        let name = self
+            .name
+            .filter(|_| !client.deviance.is(Deviant::DropCheckpointNames))
+            .unwrap_or_else(|| format!("checkpoint-{:010x}", rng.next() >> 24));
         let watch = layout_watch::open(&client, topic).await?;
         let config = CheckpointConfig {
-            start: self.start.0,
+            start: match self.start.0 {
+                Start::Latest if client.deviance.is(Deviant::LatestCheckpointIsEarliest) => Start::Earliest,
+                start => start,
+            },
             grouped: self.group.is_some(),
             receiver_queue: self.receiver_queue,
             open_limit: client.operation_timeout.as_millis() as u64,

@@ -167,7 +167,7 @@ deviants! {
         "Registers under a new name after a lost connection.";
     NewIdOnReconnect "new-id-on-reconnect" ["WIRE-6.2.5", "IMPL-8.13"]
         "Registers under a new consumer id after a lost connection.";
-    IgnoreAssignmentUpdates "ignore-assignment-updates" ["IMPL-8.7", "API-4.1.10"]
+    IgnoreAssignmentUpdates "ignore-assignment-updates" ["IMPL-8.7", "API-4.1.10", "API-4.3.12"]
         "Keeps the first assignment for ever.";
     KeepDroppedSegments "keep-dropped-segments" ["IMPL-8.5", "IMPL-8.7", "WIRE-6.2.10"]
         "Stays attached to segments that left the assignment.";
@@ -267,6 +267,28 @@ deviants! {
         "Starts at the next message in what a rebalance brings.";
     CheckpointStartsEarliest "checkpoint-starts-earliest" ["API-4.3.2"]
         "Starts at the oldest message when no position is given.";
+    LatestCheckpointIsEarliest "latest-checkpoint-is-earliest" ["DATA-5.5"]
+        "Takes the latest checkpoint for the earliest.";
+    ReadersStartOver "readers-start-over" ["IMPL-5.15"]
+        "Starts readers at the oldest message again after a lost connection.";
+    RestoreAsksBroker "restore-asks-broker" ["IMPL-7.5"]
+        "Asks for the last message of each segment that it starts to read.";
+    CheckpointInventsTopic "checkpoint-invents-topic" ["API-4.3.1"]
+        "Makes a topic name up for a checkpoint consumer that is given none.";
+    DropCheckpointNames "drop-checkpoint-names" ["API-4.3.3"]
+        "Makes the name of a checkpoint consumer up, whatever name it is given.";
+
+    // ---- C10: identifiers and checkpoints as values
+    TornCheckpointBytes "torn-checkpoint-bytes" ["API-4.3.8"]
+        "Leaves the last byte of a checkpoint out.";
+    IdBytesRefused "id-bytes-refused" ["DATA-4.4"]
+        "Restores no message identifier from its bytes.";
+    IdForgetsBatch "id-forgets-batch" ["DATA-4.3"]
+        "Gives all messages of one batch the same identifier.";
+    AllIdsEqual "all-ids-equal" ["DATA-4.2"]
+        "Takes all identifiers for equal.";
+    LatestIdIsEarliest "latest-id-is-earliest" ["DATA-4.6"]
+        "Has one identifier for both ends of a topic.";
 
     // ---- C12, C13: absent topics, errors
     NotFoundAsGeneric "not-found-as-generic" ["ERR-2.18", "ERR-2.19", "API-3.1.12", "API-7.3"]
@@ -311,6 +333,10 @@ deviants! {
     // ---- client API
     ExclusiveAtFirstSend "exclusive-at-first-send" ["API-3.1.13"]
         "Creates producers under an exclusive access mode at once; that access is not to be had shows on sending.";
+    ExclusiveFirstSegmentOnly "exclusive-first-segment-only" ["IMPL-2.10"]
+        "Attaches to the first active segment only when a producer with exclusive access is created.";
+    RetriesBusy "retries-busy" ["ERR-3.9"]
+        "Tries again when another producer holds exclusive access.";
     IgnoreAccessMode "ignore-access-mode" ["API-3.1.3", "API-3.1.15"]
         "Creates every producer as a shared one.";
     FenceNobody "fence-nobody" ["API-3.1.16"]
@@ -341,6 +367,8 @@ deviants! {
         "Takes sends above the limit of the queue.";
     SequenceNotMonotonic "sequence-not-monotonic" ["API-3.2.15"]
         "Numbers all messages 0.";
+    RenumberResends "renumber-resends" ["API-3.2.15"]
+        "Gives messages other sequence ids when they are sent again.";
     IgnoreSequenceId "ignore-sequence-id" ["API-3.2.5"]
         "Ignores the sequence id of a message.";
     WrongLastSequenceId "wrong-last-sequence-id" ["API-3.2.17"]

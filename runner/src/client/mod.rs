@@ -4,6 +4,7 @@
 //! it over a pipe; so handles are numbers, and nothing here is a type of any client. An implementation reports what
 //! happened and judges nothing.
 
+use std::cmp::Ordering;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -26,6 +27,10 @@ pub struct ProducerId(pub u64);
 /// A queue consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConsumerId(pub u64);
+
+/// A checkpoint consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CheckpointConsumerId(pub u64);
 
 /// An asynchronous send whose outcome is still to be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,6 +152,8 @@ pub struct ProducerOptions {
     pub name: Option<String>,
     /// Access mode.
     pub access: AccessMode,
+    /// The sequence id before that of the first message.
+    pub initial_sequence_id: Option<u64>,
     /// Schema.
     pub schema: SchemaKind,
     /// Batching on or off.
@@ -208,6 +215,36 @@ pub struct QueueOptions {
     pub name: Option<String>,
     pub initial_position: InitialPosition,
     pub schema: SchemaKind,
+    /// How many messages may wait in the client for the application.
+    pub receiver_queue: Option<u32>,
+}
+
+/// The ends that every topic has (data-model §4, §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Boundary {
+    /// Before everything that is still there.
+    Earliest,
+    /// Behind everything that is there now.
+    Latest,
+}
+
+/// Where a checkpoint consumer starts (client-api §4.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartPosition {
+    /// At one of the two checkpoints that every topic has.
+    Boundary(Boundary),
+    /// At a captured checkpoint, restored from its bytes.
+    Checkpoint(Vec<u8>),
+}
+
+/// Options of a checkpoint consumer. Absent ones are the SDK's defaults.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs)] // the names are the specification's
+pub struct CheckpointOptions {
+    pub topic: Option<String>,
+    pub start: Option<StartPosition>,
+    pub group: Option<String>,
+    pub name: Option<String>,
     /// How many messages may wait in the client for the application.
     pub receiver_queue: Option<u32>,
 }
@@ -286,6 +323,30 @@ pub trait ClientUnderTest {
     fn negative_acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()>;
     /// Closes a consumer.
     fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()>;
+
+    /// Acknowledges the message that this identifier, restored from its bytes, names.
+    fn acknowledge_id(&self, consumer: ConsumerId, id: MessageId) -> Reply<'_, ()>;
+
+    /// Creates a checkpoint consumer of text messages.
+    fn create_checkpoint_consumer(
+        &self,
+        client: ClientId,
+        options: CheckpointOptions,
+    ) -> Reply<'_, CheckpointConsumerId>;
+    /// Receives one message, or `None` after `wait_ms`.
+    fn checkpoint_receive(&self, consumer: CheckpointConsumerId, wait_ms: u64)
+    -> Reply<'_, Option<Received>>;
+    /// Captures the position, as bytes.
+    fn checkpoint(&self, consumer: CheckpointConsumerId) -> Reply<'_, Vec<u8>>;
+    /// Closes a checkpoint consumer.
+    fn close_checkpoint_consumer(&self, consumer: CheckpointConsumerId) -> Reply<'_, ()>;
+
+    /// The earliest or the latest identifier.
+    fn boundary_id(&self, boundary: Boundary) -> Reply<'_, MessageId>;
+    /// Restores an identifier from its bytes, and serializes what came of it.
+    fn restore_id(&self, bytes: Vec<u8>) -> Reply<'_, MessageId>;
+    /// How the SDK orders two identifiers, both restored from their bytes.
+    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering>;
 
     /// The end of a scenario: closes whatever is still open.
     fn stop(&self) -> Reply<'_, ()>;

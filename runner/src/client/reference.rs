@@ -1,6 +1,9 @@
 //! The reference client, in this process, as a client under test.
 
+mod positions;
+
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -17,9 +20,9 @@ use stc_client::{
 use stc_reports::ClientInfo;
 
 use super::{
-    AccessMode, ApiError, Batching, ClientError, ClientId, ClientOptions, ClientUnderTest, Compression,
-    ConsumerId, Described, InitialPosition, MessageId, Outgoing, ProducerId, ProducerOptions, QueueOptions,
-    Received, Reply, SchemaKind, Signalled, TicketId, Value,
+    AccessMode, ApiError, Batching, Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId,
+    ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, InitialPosition, MessageId, Outgoing,
+    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, TicketId, Value,
 };
 use crate::run::ClientFactory;
 use crate::target::Broker;
@@ -113,6 +116,7 @@ struct ReferenceClient {
     clients: RefCell<BTreeMap<ClientId, PulsarClient>>,
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
     consumers: RefCell<BTreeMap<ConsumerId, Rc<Consumer>>>,
+    readers: RefCell<BTreeMap<CheckpointConsumerId, Rc<positions::Reader>>>,
     tickets: RefCell<BTreeMap<TicketId, SendTicket>>,
 }
 
@@ -171,7 +175,9 @@ impl ReferenceClient {
     }
 
     fn build(&self, options: &ClientOptions) -> Result<PulsarClient, Error> {
-        let mut builder = PulsarClient::builder().service_url(&options.service_url).seed(self.seed);
+        // Clients that run beside each other make up different names.
+        let seed = self.seed.wrapping_add(self.clients.borrow().len() as u64);
+        let mut builder = PulsarClient::builder().service_url(&options.service_url).seed(seed);
         if let Some(cluster) = &self.cluster {
             builder =
                 builder.transport(Arc::new(InMemory(cluster.clone()))).clock(ClusterClock(cluster.clone()));
@@ -210,27 +216,31 @@ fn message<'p>(producer: &'p Producer<Value>, message: Outgoing) -> MessageBuild
     builder
 }
 
+fn received(handle: u64, message: &Message<Value>) -> Result<Received, ClientError> {
+    Ok(Received {
+        handle,
+        id: id(message.id()),
+        value: message.value().map_err(failed)?,
+        payload: message.payload().to_vec(),
+        key: message.key().map(str::to_owned),
+        properties: message.properties().to_vec(),
+        publish_time_ms: since_1970_ms(message.publish_time()),
+        event_time_ms: message.event_time().map(since_1970_ms),
+        sequence_id: message.sequence_id(),
+        producer_name: message.producer_name().map(str::to_owned),
+        topic: message.topic().to_owned(),
+        redelivery_count: message.redelivery_count(),
+        size: message.size() as u64,
+        replicated_from: message.replicated_from().map(str::to_owned),
+    })
+}
+
 impl Consumer {
     fn give(&self, message: Message<Value>) -> Result<Received, ClientError> {
         let handle = self.next.get();
         self.next.set(handle + 1);
         self.given.borrow_mut().insert(handle, message.id().clone());
-        Ok(Received {
-            handle,
-            id: id(message.id()),
-            value: message.value().map_err(failed)?,
-            payload: message.payload().to_vec(),
-            key: message.key().map(str::to_owned),
-            properties: message.properties().to_vec(),
-            publish_time_ms: since_1970_ms(message.publish_time()),
-            event_time_ms: message.event_time().map(since_1970_ms),
-            sequence_id: message.sequence_id(),
-            producer_name: message.producer_name().map(str::to_owned),
-            topic: message.topic().to_owned(),
-            redelivery_count: message.redelivery_count(),
-            size: message.size() as u64,
-            replicated_from: message.replicated_from().map(str::to_owned),
-        })
+        received(handle, &message)
     }
 
     fn given(&self, handle: u64) -> Result<stc_client::MessageId, ClientError> {
@@ -268,6 +278,9 @@ impl ClientUnderTest for ReferenceClient {
             }
             if let Some(name) = options.name {
                 builder = builder.name(name);
+            }
+            if let Some(sequence_id) = options.initial_sequence_id {
+                builder = builder.initial_sequence_id(sequence_id);
             }
             if let Some(timeout) = options.send_timeout_ms {
                 builder = builder.send_timeout(Duration::from_millis(timeout));
@@ -426,6 +439,50 @@ impl ClientUnderTest for ReferenceClient {
 
     fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()> {
         reply(async move { self.consumer(consumer)?.consumer.close().await.map_err(failed) })
+    }
+
+    fn acknowledge_id(&self, consumer: ConsumerId, id: MessageId) -> Reply<'_, ()> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?;
+            let id = self.restored(&id.bytes)?;
+            consumer.consumer.acknowledge(&id).await.map_err(failed)
+        })
+    }
+
+    fn create_checkpoint_consumer(
+        &self,
+        client: ClientId,
+        options: CheckpointOptions,
+    ) -> Reply<'_, CheckpointConsumerId> {
+        reply(self.create_reader(client, options))
+    }
+
+    fn checkpoint_receive(
+        &self,
+        consumer: CheckpointConsumerId,
+        wait_ms: u64,
+    ) -> Reply<'_, Option<Received>> {
+        reply(async move { self.reader(consumer)?.receive(wait_ms).await })
+    }
+
+    fn checkpoint(&self, consumer: CheckpointConsumerId) -> Reply<'_, Vec<u8>> {
+        reply(async move { Ok(self.checkpoint_bytes(&self.reader(consumer)?.checkpoint())) })
+    }
+
+    fn close_checkpoint_consumer(&self, consumer: CheckpointConsumerId) -> Reply<'_, ()> {
+        reply(async move { self.reader(consumer)?.close().await })
+    }
+
+    fn boundary_id(&self, boundary: Boundary) -> Reply<'_, MessageId> {
+        reply(async move { Ok(self.boundary(boundary)) })
+    }
+
+    fn restore_id(&self, bytes: Vec<u8>) -> Reply<'_, MessageId> {
+        reply(async move { Ok(id(&self.restored(&bytes)?)) })
+    }
+
+    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering> {
+        reply(async move { self.compared(&one, &other) })
     }
 
     fn stop(&self) -> Reply<'_, ()> {

@@ -14,6 +14,7 @@ fn category_requirements(category: &str) -> Vec<&'static str> {
         "Authorization" => &["ERR-2.3", "ERR-3.5"],
         "Timeout" => &["ERR-2.4", "ERR-3.11"],
         "AlreadyClosed" => &["ERR-2.5", "API-2.5"],
+        "ProducerBusy" => &["ERR-2.6"],
         "ConsumerBusy" => &["ERR-2.7"],
         "IncompatibleSchema" => &["ERR-2.8", "ERR-3.6"],
         "NotConnected" => &["ERR-2.10"],

@@ -21,23 +21,23 @@ async fn mark(world: &mut World) -> Step {
     Ok(())
 }
 
-fn marked(world: &World) -> Result<u64, Trouble> {
+pub(crate) fn marked(world: &World) -> Result<u64, Trouble> {
     world.marks.get("mark").copied().ok_or_else(|| Trouble::new("no step marked the journal"))
 }
 
 /// Whether a topic on the wire is the scalable topic `full` or one of its segments.
-fn belongs(topic: &str, full: &str) -> bool {
+pub(crate) fn belongs(topic: &str, full: &str) -> bool {
     topic == full
         || SegmentName::parse(topic).is_ok_and(|segment| segment.topic.as_str() == full)
         || topic.strip_prefix(full).is_some_and(|rest| rest.starts_with("-partition-"))
 }
 
-fn producers_of(world: &World, alias: &str) -> Result<Vec<WireProducer>, Trouble> {
+pub(crate) fn producers_of(world: &World, alias: &str) -> Result<Vec<WireProducer>, Trouble> {
     let full = world.topic(alias)?;
     Ok(world.wire()?.producers().into_iter().filter(|p| belongs(&p.topic, &full)).collect())
 }
 
-fn subscriptions_of(world: &World, alias: &str) -> Result<Vec<WireSubscription>, Trouble> {
+pub(crate) fn subscriptions_of(world: &World, alias: &str) -> Result<Vec<WireSubscription>, Trouble> {
     let full = world.topic(alias)?;
     Ok(world.wire()?.subscriptions().into_iter().filter(|s| belongs(&s.command.topic, &full)).collect())
 }

@@ -9,6 +9,11 @@
 //! | [`stored`] | where and in which order messages are stored |
 //! | [`entries`] | batches and bucket stamps |
 //! | [`consume`] | queue consumers |
+//! | [`checkpoint`] | checkpoint consumers: positions, what was received |
+//! | [`readers`] | what checkpoint consumers send over the wire |
+//! | [`ids`] | message identifiers as values |
+//! | [`sequence`] | sequence ids and deduplication |
+//! | [`access`] | producers under exclusive access |
 //! | [`journal`] | what went over the wire |
 //! | [`faults`] | faults that are armed |
 //! | [`errors`] | operations that fail |
@@ -17,14 +22,19 @@
 //! `Given` and `When` steps do things and hold the client to succeed; `Then` steps judge. A step that judges names the
 //! requirements that it can stand for, and blames the one that the scenario cites.
 
+pub mod access;
+pub mod checkpoint;
 pub mod cluster;
 pub mod consume;
 pub mod entries;
 pub mod errors;
 pub mod faults;
+pub mod ids;
 pub mod journal;
 pub mod layout;
 pub mod params;
 pub mod produce;
+pub mod readers;
+pub mod sequence;
 pub mod stored;
 pub mod topic;

@@ -39,6 +39,8 @@ actors! {
     ProducerName "producer" r#"a producer|the producer|producer "[^"]+""#;
     /// `a queue consumer`, `the queue consumer`, `queue consumer "a"`.
     ConsumerName "consumer" r#"a queue consumer|the queue consumer|queue consumer "[^"]+""#;
+    /// `a checkpoint consumer`, `the checkpoint consumer`, `checkpoint consumer "a"`.
+    ReaderName "reader" r#"a checkpoint consumer|the checkpoint consumer|checkpoint consumer "[^"]+""#;
     /// `the client`, `client "a"`.
     ClientName "client" r#"the client|client "[^"]+""#;
 }

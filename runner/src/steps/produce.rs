@@ -13,7 +13,7 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Producer, Sent, Started, THE, World};
 
 /// What a failed create can break; also what a failed send can, with the reasons that a scenario gives for it.
-const CREATE: [&str; 4] = ["API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10"];
+const CREATE: [&str; 5] = ["API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10", "API-3.1.15"];
 const SEND: [&str; 19] = [
     "IMPL-4.1",
     "API-2.8",
@@ -43,7 +43,7 @@ async fn producer(world: &mut World, name: ProducerName, topic: Topic) -> Step {
     create(world, THE, &name.0, &topic.0, ProducerOptions::default()).await
 }
 
-/// A producer with options: name, access, schema, batching (`off` or `N messages, M ms`), compression, send timeout
+/// A producer with options: name, access, schema, initial sequence id, batching (`off` or `N messages, M ms`), compression, send timeout
 /// (ms), max pending, block if queue full.
 #[given(expr = "{producer} on {topic} with")]
 #[when(expr = "the application creates {producer} on {topic} with")]
@@ -58,7 +58,13 @@ async fn producer_of(world: &mut World, name: ProducerName, client: ClientName, 
     create(world, &client.0, &name.0, &topic.0, ProducerOptions::default()).await
 }
 
-async fn create(world: &mut World, client: &str, alias: &str, topic: &str, options: ProducerOptions) -> Step {
+pub(crate) async fn create(
+    world: &mut World,
+    client: &str,
+    alias: &str,
+    topic: &str,
+    options: ProducerOptions,
+) -> Step {
     let full = world.topic(topic)?;
     let object = world.client_object(client).await;
     let options = ProducerOptions { topic: Some(full), ..options };
@@ -141,7 +147,7 @@ async fn try_service_url(world: &mut World, service_url: String) -> Step {
     Ok(())
 }
 
-fn producer_options(step: &gherkin::Step) -> Result<ProducerOptions, Trouble> {
+pub(crate) fn producer_options(step: &gherkin::Step) -> Result<ProducerOptions, Trouble> {
     let mut made = ProducerOptions::default();
     for (name, value) in options(step)? {
         match name.as_str() {
@@ -156,6 +162,7 @@ fn producer_options(step: &gherkin::Step) -> Result<ProducerOptions, Trouble> {
                 }
             }
             "schema" => made.schema = schema(&value)?,
+            "initial sequence id" => made.initial_sequence_id = Some(number(&name, &value)?),
             "batching" => made.batching = Some(batching(&value)?),
             "compression" => made.compression = Some(compression(&value)?),
             "send timeout" => made.send_timeout_ms = Some(number(&name, value.trim_end_matches("ms"))?),

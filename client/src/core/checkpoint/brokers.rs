@@ -30,6 +30,9 @@ impl CheckpointCore {
         reader.redirect = None;
         reader.fresh = false;
         reader.backoff.reset();
+        if self.config.deviance.is(Deviant::RestoreAsksBroker) {
+            self.effects.push(Effect::Ask { segment, generation });
+        }
         self.advance(now);
         true
     }
@@ -130,7 +133,9 @@ impl CheckpointCore {
                 reader.skip -= 1;
                 continue;
             }
-            let at = Position { segment, ledger, entry, batch_index: message.batch_index, batch_size };
+            let forgets = deviance.is(Deviant::IdForgetsBatch);
+            let batch_index = if forgets { -1 } else { message.batch_index };
+            let at = Position { segment, ledger, entry, batch_index, batch_size };
             let redelivery_count = command.redelivery_count.unwrap_or_default();
             let delivery = Delivery { segment, id: MessageId::from(at), redelivery_count, message };
             let generation = reader.generation;
@@ -162,6 +167,9 @@ impl CheckpointCore {
         {
             let until = now.mono + reader.backoff.delay();
             reader.lost(until);
+            if self.config.deviance.is(Deviant::ReadersStartOver) {
+                reader.from = From::Behind(None);
+            }
         }
         self.advance(now);
     }

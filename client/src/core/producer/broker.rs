@@ -23,6 +23,9 @@ impl ProducerCore {
             self.last_published = self.last_published.max(Some(last));
         }
         producer.attached = Some(attached);
+        if self.config.deviance.is(Deviant::RenumberResends) {
+            producer.queue = producer.take_pending().into();
+        }
         if !producer.retired {
             for flight in &producer.in_flight {
                 self.effects.push(transmit(segment, flight));
@@ -41,6 +44,8 @@ impl ProducerCore {
         // A broker that has not noticed the loss of a connection yet still has this producer on it.
         let own_shadow =
             error.category() == Category::ProducerBusy && !error.is_fenced() && producer.was_attached;
+        let own_shadow = own_shadow
+            || (error.category() == Category::ProducerBusy && self.config.deviance.is(Deviant::RetriesBusy));
         if error.is_segment_gone() {
             self.gone(segment, error, now);
         } else if error.is_transient() || own_shadow {

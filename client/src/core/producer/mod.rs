@@ -284,7 +284,9 @@ impl ProducerCore {
         let exclusive = self.config.access != ProducerAccessMode::Shared;
         let eager = exclusive || self.deviance().is(Deviant::EagerProducers);
         let layout = self.view.layout.clone();
+        let one_only = self.deviance().is(Deviant::ExclusiveFirstSegmentOnly);
         for segment in layout.segments() {
+            let eager = eager && !(one_only && layout.active().any(|other| other.id < segment.id));
             let sealed_too = self.deviance().is(Deviant::SealedProducer);
             if (eager && segment.active) || (sealed_too && !self.segments.contains_key(&segment.id)) {
                 let id = segment.id;

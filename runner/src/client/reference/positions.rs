@@ -1,0 +1,122 @@
+//! Positions of the reference client: checkpoint consumers, checkpoints and message identifiers as bytes.
+//!
+//! Identifiers and checkpoints are values without a client behind them, so the deviations of their bytes and of their
+//! order have their place here.
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::rc::Rc;
+use std::time::Duration;
+
+use stc_client::{Checkpoint, CheckpointConsumer};
+
+use super::{ReferenceClient, StepSchema, failed, id, received, unknown};
+use crate::client::{
+    Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId, MessageId, Received,
+    SchemaKind, StartPosition, Value,
+};
+
+/// A checkpoint consumer and the count of what it gave.
+pub(super) struct Reader {
+    consumer: CheckpointConsumer<Value>,
+    next: Cell<u64>,
+}
+
+impl Reader {
+    pub(super) async fn receive(&self, wait_ms: u64) -> Result<Option<Received>, ClientError> {
+        let message = self.consumer.receive_timeout(Duration::from_millis(wait_ms)).await.map_err(failed)?;
+        let handle = self.next.get();
+        self.next.set(handle + 1);
+        message.map(|message| received(handle, &message)).transpose()
+    }
+
+    pub(super) fn checkpoint(&self) -> Checkpoint {
+        self.consumer.checkpoint()
+    }
+
+    pub(super) async fn close(&self) -> Result<(), ClientError> {
+        self.consumer.close().await.map_err(failed)
+    }
+}
+
+impl ReferenceClient {
+    pub(super) fn reader(&self, id: CheckpointConsumerId) -> Result<Rc<Reader>, ClientError> {
+        self.readers.borrow().get(&id).cloned().ok_or_else(|| unknown("checkpoint consumer"))
+    }
+
+    pub(super) async fn create_reader(
+        &self,
+        client: ClientId,
+        options: CheckpointOptions,
+    ) -> Result<CheckpointConsumerId, ClientError> {
+        let mut builder = self.client(client)?.checkpoint_consumer(StepSchema(SchemaKind::Text));
+        builder = match options.start {
+            None => builder,
+            Some(StartPosition::Boundary(Boundary::Earliest)) => builder.start(Checkpoint::earliest()),
+            Some(StartPosition::Boundary(Boundary::Latest)) => builder.start(Checkpoint::latest()),
+            Some(StartPosition::Checkpoint(bytes)) => {
+                builder.start(Checkpoint::from_bytes(&bytes).map_err(failed)?)
+            }
+        };
+        if let Some(topic) = options.topic {
+            builder = builder.topic(topic);
+        }
+        if let Some(group) = options.group {
+            builder = builder.group(group);
+        }
+        if let Some(name) = options.name {
+            builder = builder.name(name);
+        }
+        if let Some(size) = options.receiver_queue {
+            builder = builder.receiver_queue_size(size);
+        }
+        let consumer = builder.create().await.map_err(failed)?;
+        let id = CheckpointConsumerId(self.number());
+        self.readers.borrow_mut().insert(id, Rc::new(Reader { consumer, next: Cell::new(0) }));
+        Ok(id)
+    }
+
+    pub(super) fn checkpoint_bytes(&self, checkpoint: &Checkpoint) -> Vec<u8> {
+        #[cfg_attr(not(feature = "deviants"), expect(unused_mut, reason = "a deviant changes them"))]
+        let mut bytes = checkpoint.to_bytes();
+        #[cfg(feature = "deviants")]
+        if self.is(stc_client::Deviant::TornCheckpointBytes) {
+            bytes.pop();
+        }
+        bytes
+    }
+
+    pub(super) fn boundary(&self, boundary: Boundary) -> MessageId {
+        #[cfg(feature = "deviants")]
+        let boundary = match boundary {
+            Boundary::Latest if self.is(stc_client::Deviant::LatestIdIsEarliest) => Boundary::Earliest,
+            other => other,
+        };
+        id(&match boundary {
+            Boundary::Earliest => stc_client::MessageId::earliest(),
+            Boundary::Latest => stc_client::MessageId::latest(),
+        })
+    }
+
+    pub(super) fn restored(&self, bytes: &[u8]) -> Result<stc_client::MessageId, ClientError> {
+        #[cfg(feature = "deviants")]
+        if self.is(stc_client::Deviant::IdBytesRefused) && bytes.len() > 2 {
+            return stc_client::MessageId::from_bytes(&[]).map_err(failed);
+        }
+        stc_client::MessageId::from_bytes(bytes).map_err(failed)
+    }
+
+    pub(super) fn compared(&self, one: &MessageId, other: &MessageId) -> Result<Ordering, ClientError> {
+        let order = self.restored(&one.bytes)?.cmp(&self.restored(&other.bytes)?);
+        #[cfg(feature = "deviants")]
+        if self.is(stc_client::Deviant::AllIdsEqual) {
+            return Ok(Ordering::Equal);
+        }
+        Ok(order)
+    }
+
+    #[cfg(feature = "deviants")]
+    fn is(&self, deviant: stc_client::Deviant) -> bool {
+        self.deviant == Some(deviant)
+    }
+}
