@@ -19,10 +19,12 @@ use stc_reports::ClientInfo;
 use super::{
     AccessMode, ApiError, Batching, ClientError, ClientId, ClientOptions, ClientUnderTest, Compression,
     ConsumerId, Described, InitialPosition, MessageId, Outgoing, ProducerId, ProducerOptions, QueueOptions,
-    Received, Reply, SchemaKind, Signalled, TicketId, Value,
+    Received, Reply, SchemaKind, Signalled, StreamId, StreamOptions, TicketId, Value,
 };
 use crate::run::ClientFactory;
 use crate::target::Broker;
+
+mod stream;
 
 #[cfg(feature = "deviants")]
 pub use stc_client::Deviant;
@@ -113,6 +115,7 @@ struct ReferenceClient {
     clients: RefCell<BTreeMap<ClientId, PulsarClient>>,
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
     consumers: RefCell<BTreeMap<ConsumerId, Rc<Consumer>>>,
+    streams: RefCell<BTreeMap<StreamId, Rc<stream::Stream>>>,
     tickets: RefCell<BTreeMap<TicketId, SendTicket>>,
 }
 
@@ -210,27 +213,32 @@ fn message<'p>(producer: &'p Producer<Value>, message: Outgoing) -> MessageBuild
     builder
 }
 
+/// A message as the steps see it. `handle` names it when it is acknowledged.
+fn received(handle: u64, message: &Message<Value>) -> Result<Received, ClientError> {
+    Ok(Received {
+        handle,
+        id: id(message.id()),
+        value: message.value().map_err(failed)?,
+        payload: message.payload().to_vec(),
+        key: message.key().map(str::to_owned),
+        properties: message.properties().to_vec(),
+        publish_time_ms: since_1970_ms(message.publish_time()),
+        event_time_ms: message.event_time().map(since_1970_ms),
+        sequence_id: message.sequence_id(),
+        producer_name: message.producer_name().map(str::to_owned),
+        topic: message.topic().to_owned(),
+        redelivery_count: message.redelivery_count(),
+        size: message.size() as u64,
+        replicated_from: message.replicated_from().map(str::to_owned),
+    })
+}
+
 impl Consumer {
     fn give(&self, message: Message<Value>) -> Result<Received, ClientError> {
         let handle = self.next.get();
         self.next.set(handle + 1);
         self.given.borrow_mut().insert(handle, message.id().clone());
-        Ok(Received {
-            handle,
-            id: id(message.id()),
-            value: message.value().map_err(failed)?,
-            payload: message.payload().to_vec(),
-            key: message.key().map(str::to_owned),
-            properties: message.properties().to_vec(),
-            publish_time_ms: since_1970_ms(message.publish_time()),
-            event_time_ms: message.event_time().map(since_1970_ms),
-            sequence_id: message.sequence_id(),
-            producer_name: message.producer_name().map(str::to_owned),
-            topic: message.topic().to_owned(),
-            redelivery_count: message.redelivery_count(),
-            size: message.size() as u64,
-            replicated_from: message.replicated_from().map(str::to_owned),
-        })
+        received(handle, &message)
     }
 
     fn given(&self, handle: u64) -> Result<stc_client::MessageId, ClientError> {
@@ -426,6 +434,22 @@ impl ClientUnderTest for ReferenceClient {
 
     fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()> {
         reply(async move { self.consumer(consumer)?.consumer.close().await.map_err(failed) })
+    }
+
+    fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, StreamId> {
+        reply(self.open_stream(client, options))
+    }
+
+    fn receive_stream(&self, consumer: StreamId, wait_ms: Option<u64>) -> Reply<'_, Option<Received>> {
+        reply(async move { self.stream(consumer)?.receive(wait_ms).await })
+    }
+
+    fn acknowledge_cumulative(&self, consumer: StreamId, handle: u64) -> Reply<'_, ()> {
+        reply(async move { self.stream(consumer)?.acknowledge(handle).await })
+    }
+
+    fn close_stream(&self, consumer: StreamId) -> Reply<'_, ()> {
+        reply(async move { self.stream(consumer)?.close().await })
     }
 
     fn stop(&self) -> Reply<'_, ()> {

@@ -6,6 +6,10 @@
 //! | [`topic`] | making topics, changing their segments |
 //! | [`layout`] | layout pushes: held, repeated, forged |
 //! | [`produce`] | producers and sends |
+//! | [`stream`] | stream consumers: subscribing, receiving, acknowledging |
+//! | [`assignment`] | registrations with the controller, assignments, what is attached and how |
+//! | [`registration`] | how stream consumers register and leave |
+//! | [`stream_acks`] | what stream consumers acknowledge at the brokers |
 //! | [`stored`] | where and in which order messages are stored |
 //! | [`entries`] | batches and bucket stamps |
 //! | [`consume`] | queue consumers |
@@ -17,6 +21,7 @@
 //! `Given` and `When` steps do things and hold the client to succeed; `Then` steps judge. A step that judges names the
 //! requirements that it can stand for, and blames the one that the scenario cites.
 
+pub mod assignment;
 pub mod cluster;
 pub mod consume;
 pub mod entries;
@@ -26,5 +31,8 @@ pub mod journal;
 pub mod layout;
 pub mod params;
 pub mod produce;
+pub mod registration;
 pub mod stored;
+pub mod stream;
+pub mod stream_acks;
 pub mod topic;

@@ -39,6 +39,8 @@ actors! {
     ProducerName "producer" r#"a producer|the producer|producer "[^"]+""#;
     /// `a queue consumer`, `the queue consumer`, `queue consumer "a"`.
     ConsumerName "consumer" r#"a queue consumer|the queue consumer|queue consumer "[^"]+""#;
+    /// `a stream consumer`, `the stream consumer`, `stream consumer "a"`.
+    StreamName "stream" r#"a stream consumer|the stream consumer|stream consumer "[^"]+""#;
     /// `the client`, `client "a"`.
     ClientName "client" r#"the client|client "[^"]+""#;
 }
