@@ -451,6 +451,26 @@ Feature: Stream consumer
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
+  @id:C7-late-ack-in-drain @API-4.1.6 @needs-control
+  Scenario: an acknowledgement of what came before a lost connection counts although the segment is drained since
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And a stream consumer on the topic with subscription "s"
+    When the producer sends 6 messages with 6 keys
+    And the stream consumer receives 6 messages
+    And the journal is marked
+    And all connections are lost
+    Then the stream consumer has registered again under its name since the mark
+    And the stream consumer is attached to segment 0
+    And messages of segment 0 went to the stream consumer since the mark
+    When the journal is marked
+    And an assignment without segment 0 is pushed to the stream consumer
+    And the stream consumer acknowledges its last message
+    Then the stream consumer has let go of segment 0 since the mark
+    When the controller's assignment is pushed to the stream consumer
+    Then the stream consumer is attached to segment 0
+    And a receive from the stream consumer gives nothing within 500 ms
+
   # ---- children after parents ----
 
   @id:C7-split @API-4.1.11 @IMPL-8.7 @needs-control @needs-virtual-time

@@ -114,17 +114,22 @@ Feature: Shared segments
   Scenario: what came on a shared segment before a lost connection is acknowledged after it
     Given a scalable topic with 1 segment
     And a producer on the topic
-    And a stream consumer on the topic with subscription "s"
-    When an assignment is pushed to the stream consumer that shares segment 0
-    Then the stream consumer has every segment in the mode of its assignment
-    When the producer sends 6 messages with 6 keys
-    And the stream consumer receives 6 messages
+    And stream consumer "a" on the topic with subscription "s"
+    And stream consumer "b" on the topic with subscription "s"
+    When segment 0 is given to stream consumer "a" and others
+    And the producer sends a message with key "key-1"
+    And the producer sends a message with key "ключ"
+    And the producer sends a message with key "key-1"
+    And stream consumer "a" receives 3 messages
     And the journal is marked
     And all connections are lost
-    Then the stream consumer has registered again under its name since the mark
-    And the stream consumer is attached to exactly what it is assigned
-    When the stream consumer acknowledges its last message
-    And the application closes the stream consumer
+    Then stream consumer "a" has registered again under its name since the mark
+    And stream consumer "b" has registered again under its name since the mark
+    And stream consumer "a" has every segment in the mode of its assignment
+    And stream consumer "b" has every segment in the mode of its assignment
+    When stream consumer "a" acknowledges its last message
+    And the application closes stream consumer "b"
+    And the application closes stream consumer "a"
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
