@@ -359,7 +359,7 @@ Feature: Shared segments
     And the messages of each key came in the order of their sends
     And each stream consumer received a part of the messages
 
-  @id:KS4-order-rebucket @API-4.1.11 @needs-control @needs-virtual-time
+  @id:KS4-order-rebucket @API-4.1.11 @C7 @needs-control @needs-virtual-time
   Scenario: the order of each key survives a rebucket while sharers read
     Given a scalable topic with 1 segment
     And a producer on the topic
