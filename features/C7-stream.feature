@@ -15,7 +15,7 @@ Feature: Stream consumer
     Then every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
 
-  @id:C7-order-in-batches @API-4.1.5 @needs-control
+  @id:C7-order-in-batches @API-4.1.5
   Scenario: the messages of each key come in order out of batches
     Given a scalable topic with 2 segments
     And a producer on the topic with
@@ -40,7 +40,7 @@ Feature: Stream consumer
     And the stream consumer receives and acknowledges 60 messages
     Then every message came to the stream consumers exactly once
 
-  @id:C7-position-vector @IMPL-6.1 @API-4.1.6 @needs-control
+  @id:C7-position-vector @IMPL-6.1 @API-4.1.6 @needs-journal
   Scenario: one acknowledgement advances every segment
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -51,7 +51,7 @@ Feature: Stream consumer
     Then the messages of the stream consumer came from 4 segments
     And the brokers were told of exactly what the stream consumer received up to message number 16
 
-  @id:C7-position-at-delivery @IMPL-6.2 @IMPL-6.3 @needs-control
+  @id:C7-position-at-delivery @IMPL-6.2 @IMPL-6.3 @needs-journal
   Scenario: an acknowledgement covers what had come before its message, and nothing that came later
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -74,7 +74,7 @@ Feature: Stream consumer
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:C7-ack-in-batch @IMPL-6.3 @API-4.1.6 @needs-control
+  @id:C7-ack-in-batch @IMPL-6.3 @API-4.1.6
   Scenario: an acknowledgement in the middle of a batch leaves the rest of the batch
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -100,7 +100,7 @@ Feature: Stream consumer
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:C7-durable @API-4.1.8 @needs-control
+  @id:C7-durable @API-4.1.8 @needs-journal
   Scenario: the position is a durable one
     Given a scalable topic with 2 segments
     And a stream consumer on the topic with subscription "s"
@@ -149,7 +149,7 @@ Feature: Stream consumer
       | initial position | earliest |
     Then the subscribe without a subscription name is refused
 
-  @id:C7-options @API-4.1.4 @needs-control
+  @id:C7-options @API-4.1.4 @needs-journal
   Scenario: what the application configures is in every SUBSCRIBE
     Given a scalable topic with 2 segments
     When the application subscribes the stream consumer on the topic with
@@ -165,7 +165,7 @@ Feature: Stream consumer
 
   # ---- the controller ----
 
-  @id:C7-controller-of-layout @IMPL-8.1 @IMPL-8.2 @IMPL-8.4 @needs-control
+  @id:C7-controller-of-layout @IMPL-8.1 @IMPL-8.2 @IMPL-8.4 @needs-control @needs-journal
   Scenario: the consumer registers at the controller that the layout names
     Given a scalable topic with 2 segments
     And the controller of the topic is not on the broker of the service URL
@@ -173,7 +173,7 @@ Feature: Stream consumer
     Then the stream consumer registered where the layout says that the controller is
     And the stream consumer needed no classic lookup to register
 
-  @id:C7-attaches-assigned @IMPL-8.5 @IMPL-5.9 @needs-control
+  @id:C7-attaches-assigned @IMPL-8.5 @IMPL-5.9 @needs-journal
   Scenario: each of two consumers attaches to what it is assigned, and to nothing else
     Given a scalable topic with 4 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -183,7 +183,7 @@ Feature: Stream consumer
     Then stream consumer "a" is attached to exactly what it is assigned
     And stream consumer "b" is attached to exactly what it is assigned
 
-  @id:C7-share-load @API-4.1.10 @IMPL-8.4 @needs-control
+  @id:C7-share-load @API-4.1.10 @IMPL-8.4 @needs-journal
   Scenario: the consumers of a subscription share the topic
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -196,7 +196,7 @@ Feature: Stream consumer
     Then every message came to the stream consumers exactly once
     And each stream consumer received a part of the messages
 
-  @id:C7-consumer-ids @WIRE-6.2.5 @WIRE-6.2.6 @needs-control
+  @id:C7-consumer-ids @WIRE-6.2.5 @WIRE-6.2.6 @needs-control @needs-journal
   Scenario: two consumers of one connection get each its own assignments
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -207,7 +207,7 @@ Feature: Stream consumer
     Then stream consumer "a" is attached to segment 0
     And stream consumer "b" is attached to segments 0, 1
 
-  @id:C7-join @IMPL-8.7 @API-4.1.10 @needs-control
+  @id:C7-join @IMPL-8.7 @API-4.1.10 @needs-journal
   Scenario: a consumer that joins takes over a part, one that leaves gives it back
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -225,7 +225,7 @@ Feature: Stream consumer
     And stream consumer "a" receives and acknowledges 8 messages
     Then every message came to the stream consumers exactly once
 
-  @id:C7-busy @API-4.1.10 @IMPL-8.5 @needs-control
+  @id:C7-busy @API-4.1.10 @IMPL-8.5 @needs-journal
   Scenario: a consumer waits for a segment that its former owner still drains
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -243,7 +243,7 @@ Feature: Stream consumer
     Then every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
 
-  @id:C7-leave @IMPL-8.16 @needs-control
+  @id:C7-leave @IMPL-8.16 @needs-control @needs-journal
   Scenario: a consumer that closes leaves the group at once, on a connection that others use
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -255,7 +255,7 @@ Feature: Stream consumer
     And stream consumer "a" is assigned segments 0, 1
     And nothing of stream consumer "b" is open any more
 
-  @id:C7-leave-refused @IMPL-8.17 @needs-control
+  @id:C7-leave-refused @IMPL-8.17 @needs-control @needs-journal
   Scenario: the close succeeds although the controller refuses to let go
     Given a scalable topic with 2 segments
     And a stream consumer on the topic with subscription "s"
@@ -263,7 +263,7 @@ Feature: Stream consumer
     When the application closes the stream consumer
     Then nothing of the stream consumer is open any more
 
-  @id:C7-close-acks-nothing @IMPL-6.8 @needs-control
+  @id:C7-close-acks-nothing @IMPL-6.8 @needs-journal
   Scenario: a close acknowledges nothing
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -279,7 +279,7 @@ Feature: Stream consumer
 
   # ---- assignments ----
 
-  @id:C7-stale-assignment @IMPL-8.9 @needs-control
+  @id:C7-stale-assignment @IMPL-8.9 @needs-control @needs-journal
   Scenario: an assignment of an older layout changes nothing
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -292,7 +292,7 @@ Feature: Stream consumer
     Then stream consumer "a" is attached to segment 0
     And stream consumer "a" has subscribed to no segment since the mark
 
-  @id:C7-equal-assignment @IMPL-8.9 @needs-control
+  @id:C7-equal-assignment @IMPL-8.9 @needs-control @needs-journal
   Scenario: an assignment at the epoch of the last one is applied
     Given a scalable topic with 3 segments
     And a stream consumer on the topic with subscription "s"
@@ -302,7 +302,7 @@ Feature: Stream consumer
     When the controller's assignment is pushed to the stream consumer
     Then the stream consumer is attached to segments 0, 1, 2
 
-  @id:C7-unchanged @IMPL-8.10 @needs-control
+  @id:C7-unchanged @IMPL-8.10 @needs-control @needs-journal
   Scenario: an assignment that changes nothing disturbs nothing
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -317,7 +317,7 @@ Feature: Stream consumer
     And the stream consumer receives and acknowledges 4 messages
     Then every message came to the stream consumers exactly once
 
-  @id:C7-unchanged-among-changed @IMPL-8.10 @needs-control
+  @id:C7-unchanged-among-changed @IMPL-8.10 @needs-journal
   Scenario: a segment that stays is left alone while another goes
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -330,7 +330,7 @@ Feature: Stream consumer
 
   # ---- drain of a segment that leaves the assignment ----
 
-  @id:C7-drain-on-drop @IMPL-8.12 @needs-control
+  @id:C7-drain-on-drop @IMPL-8.12 @needs-control @needs-journal
   Scenario: a segment that leaves the assignment is kept until all that it gave is acknowledged
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -345,7 +345,7 @@ Feature: Stream consumer
     And the stream consumer has let go of segment 1 since the mark
     And the stream consumer is attached to segment 0
 
-  @id:C7-drain-part @IMPL-8.12 @needs-control
+  @id:C7-drain-part @IMPL-8.12 @needs-control @needs-journal
   Scenario: a drain does not end with a part of the acknowledgements
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -359,7 +359,7 @@ Feature: Stream consumer
     When the stream consumer acknowledges its last message
     Then the stream consumer has let go of segment 1 since the mark
 
-  @id:C7-drain-accepted @IMPL-8.12 @needs-control
+  @id:C7-drain-accepted @IMPL-8.12 @needs-control @needs-journal
   Scenario: a drain ends with the broker's acceptance of the acknowledgements, not with their sending
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -375,7 +375,7 @@ Feature: Stream consumer
     When the held frames are released
     Then the stream consumer has let go of segment 0 since the mark
 
-  @id:C7-drain-stops-delivery @IMPL-8.11 @needs-control
+  @id:C7-drain-stops-delivery @IMPL-8.11 @needs-control @needs-journal
   Scenario: nothing more is delivered from a segment that is being drained
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -388,7 +388,7 @@ Feature: Stream consumer
     Then messages of segment 0 went to the stream consumer since the mark
     And a receive from the stream consumer gives nothing within 300 ms
 
-  @id:C7-drain-withdraws @IMPL-8.11 @needs-control
+  @id:C7-drain-withdraws @IMPL-8.11 @needs-control @needs-journal
   Scenario: what waits in the client when the drain begins is not delivered, and comes again
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -405,7 +405,7 @@ Feature: Stream consumer
     Then every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
 
-  @id:C7-drain-fences-receive @IMPL-8.11 @needs-control
+  @id:C7-drain-fences-receive @IMPL-8.11 @needs-control @needs-journal
   Scenario: a receive that is under way gets nothing of a segment that is being drained
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -419,7 +419,7 @@ Feature: Stream consumer
     Then messages of segment 0 went to the stream consumer since the mark
     And the receive from the stream consumer is still waiting
 
-  @id:C7-close-while-draining @IMPL-8.16 @IMPL-6.8 @needs-control
+  @id:C7-close-while-draining @IMPL-8.16 @IMPL-6.8 @needs-control @needs-journal
   Scenario: a close also closes what is being drained, and acknowledges nothing of it
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -435,7 +435,7 @@ Feature: Stream consumer
     When the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:C7-late-ack @API-4.1.6 @needs-control
+  @id:C7-late-ack @API-4.1.6 @needs-control @needs-journal
   Scenario: an acknowledgement of what came before a lost connection counts
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -451,7 +451,7 @@ Feature: Stream consumer
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:C7-late-ack-in-drain @API-4.1.6 @needs-control
+  @id:C7-late-ack-in-drain @API-4.1.6 @needs-control @needs-journal
   Scenario: an acknowledgement of what came before a lost connection counts although the segment is drained since
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -473,7 +473,7 @@ Feature: Stream consumer
 
   # ---- children after parents ----
 
-  @id:C7-split @API-4.1.11 @IMPL-8.7 @needs-control @needs-virtual-time
+  @id:C7-split @API-4.1.11 @IMPL-8.7 @needs-virtual-time @needs-journal
   Scenario: the children of a split are read when the parent is acknowledged
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -492,7 +492,7 @@ Feature: Stream consumer
     And every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
 
-  @id:C7-two-generations @IMPL-8.5 @API-4.1.11 @needs-control @needs-virtual-time
+  @id:C7-two-generations @IMPL-8.5 @API-4.1.11 @needs-virtual-time @needs-journal
   Scenario: across two generations nothing of a child comes before its grandparent is read
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -509,7 +509,7 @@ Feature: Stream consumer
     And stream consumer "a" is attached to exactly what it is assigned
     And stream consumer "b" is attached to exactly what it is assigned
 
-  @id:C7-merge @API-4.1.11 @needs-control @needs-virtual-time
+  @id:C7-merge @API-4.1.11 @needs-virtual-time
   Scenario: the order of each key survives a merge while two consumers read
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -522,7 +522,7 @@ Feature: Stream consumer
     Then every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
 
-  @id:C7-join-leave-order @API-4.1.11 @API-4.1.10 @needs-control
+  @id:C7-join-leave-order @API-4.1.11 @API-4.1.10
   Scenario: the order of each key survives a join and a leave
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -543,7 +543,7 @@ Feature: Stream consumer
 
   # ---- loss and failover ----
 
-  @id:C7-reconnect @IMPL-8.13 @API-4.1.8 @needs-control
+  @id:C7-reconnect @IMPL-8.13 @API-4.1.8 @needs-control @needs-journal
   Scenario: after a lost connection the consumer registers again as itself and goes on
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -559,7 +559,7 @@ Feature: Stream consumer
     And the stream consumer receives and acknowledges 6 messages
     Then every message came to the stream consumers exactly once
 
-  @id:C7-refused-registration @IMPL-8.13 @needs-control
+  @id:C7-refused-registration @IMPL-8.13 @needs-control @needs-journal
   Scenario: after a refused registration the controller is looked up anew
     Given a scalable topic with 2 segments
     And the next 1 SCALABLE_TOPIC_SUBSCRIBE on the topic is answered with UnknownError
@@ -567,7 +567,7 @@ Feature: Stream consumer
     Then the stream consumer looked the topic up before it registered again
     And the stream consumer is attached to segments 0, 1
 
-  @id:C7-within-grace @IMPL-8.13 @needs-control @needs-virtual-time
+  @id:C7-within-grace @IMPL-8.13 @needs-control @needs-virtual-time @needs-journal
   Scenario: within the grace period both consumers get back what they had
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -581,7 +581,7 @@ Feature: Stream consumer
     And stream consumer "a" is attached to segment 0
     And stream consumer "b" is attached to segment 1
 
-  @id:C7-controller-lost-only @IMPL-8.10 @IMPL-8.13 @needs-control
+  @id:C7-controller-lost-only @IMPL-8.10 @IMPL-8.13 @needs-control @needs-journal
   Scenario: an assignment that comes back unchanged after a failover of the controller disturbs no segment
     Given a scalable topic with 2 segments
     And a stream consumer on the topic with subscription "s"
@@ -590,7 +590,7 @@ Feature: Stream consumer
     Then the stream consumer has registered again under its name since the mark
     And the stream consumer has subscribed to no segment since the mark
 
-  @id:C7-past-grace @IMPL-8.15 @needs-control @needs-virtual-time
+  @id:C7-past-grace @IMPL-8.15 @needs-control @needs-virtual-time @needs-journal
   Scenario: past the grace period the consumer applies what was rebalanced meanwhile
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -606,7 +606,7 @@ Feature: Stream consumer
     Then stream consumer "a" is attached to exactly what it is assigned
     And stream consumer "b" is attached to exactly what it is assigned
 
-  @id:C7-controller-moved @IMPL-8.13 @IMPL-8.1 @needs-control
+  @id:C7-controller-moved @IMPL-8.13 @IMPL-8.1 @needs-control @needs-journal
   Scenario: a layout of the same epoch that names another controller is followed
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -622,7 +622,7 @@ Feature: Stream consumer
     And the stream consumer receives and acknowledges 4 messages
     Then every message came to the stream consumers exactly once
 
-  @id:C7-controller-dies @IMPL-8.13 @API-4.1.8 @needs-control
+  @id:C7-controller-dies @IMPL-8.13 @API-4.1.8 @needs-control @needs-journal
   Scenario: the consumer follows the controller when its broker dies
     Given a scalable topic with 3 segments
     And a producer on the topic
@@ -640,7 +640,7 @@ Feature: Stream consumer
     And the stream consumer receives and acknowledges 6 messages
     Then every message came to the stream consumers exactly once
 
-  @id:C7-segment-moved @IMPL-8.5 @needs-control
+  @id:C7-segment-moved @IMPL-8.5 @needs-control @needs-journal
   Scenario: a segment that moves to another broker is attached to there
     Given a scalable topic with 2 segments
     And a producer on the topic

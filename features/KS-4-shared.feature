@@ -6,14 +6,14 @@ Feature: Shared segments
 
   # ---- modes ----
 
-  @id:KS4-sole-owner @KS-4.1 @KS-4.2 @needs-control
+  @id:KS4-sole-owner @KS-4.1 @KS-4.2 @needs-journal
   Scenario: a segment with one owner is subscribed Exclusive
     Given a scalable topic with 2 segments
     And a stream consumer on the topic with subscription "s"
     When segment 0 is given to the stream consumer alone
     Then the stream consumer subscribed every segment in the mode of its assignment
 
-  @id:KS4-shared @KS-4.1 @KS-4.3 @needs-control
+  @id:KS4-shared @KS-4.1 @KS-4.3 @needs-journal
   Scenario: a shared segment is subscribed by the full list of its buckets
     Given a scalable topic with 1 segment
     And stream consumer "a" on the topic with subscription "s"
@@ -24,7 +24,7 @@ Feature: Shared segments
     And stream consumer "a" subscribed every segment in the mode of its assignment
     And stream consumer "b" subscribed every segment in the mode of its assignment
 
-  @id:KS4-mixed @KS-4.1 @KS-4.2 @KS-4.3 @needs-control
+  @id:KS4-mixed @KS-4.1 @KS-4.2 @KS-4.3 @needs-journal
   Scenario: one segment is shared while another has one owner
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -38,7 +38,7 @@ Feature: Shared segments
     And stream consumer "b" subscribed every segment in the mode of its assignment
     And stream consumer "c" subscribed every segment in the mode of its assignment
 
-  @id:KS4-uneven @KS-4.3 @needs-control @needs-virtual-time
+  @id:KS4-uneven @KS-4.3 @needs-virtual-time @needs-journal
   Scenario: buckets of unequal number are declared as they are given
     Given a scalable topic with 1 segment
     When segment 0 of the topic is rebucketed into 7 buckets
@@ -51,7 +51,7 @@ Feature: Shared segments
 
   # ---- acknowledgements ----
 
-  @id:KS4-individual @KS-4.9 @IMPL-6.5 @needs-control
+  @id:KS4-individual @KS-4.9 @IMPL-6.5 @needs-journal
   Scenario: on a shared segment every message is acknowledged by itself
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -64,7 +64,7 @@ Feature: Shared segments
     And every message came to the stream consumers exactly once
     And each stream consumer received a part of the messages
 
-  @id:KS4-up-to @IMPL-6.5 @KS-4.9 @needs-control
+  @id:KS4-up-to @IMPL-6.5 @KS-4.9 @needs-journal
   Scenario: an acknowledgement tells the broker of all that the consumer got up to it, and of nothing else
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -87,7 +87,7 @@ Feature: Shared segments
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:KS4-cumulative @KS-4.11 @needs-control
+  @id:KS4-cumulative @KS-4.11 @needs-journal
   Scenario: on a segment with one owner the acknowledgement is cumulative
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -96,7 +96,7 @@ Feature: Shared segments
     And the stream consumer receives and acknowledges 8 messages
     Then the stream consumer acknowledged cumulatively where it has the segment alone
 
-  @id:KS4-acks-across-modes @KS-4.9 @IMPL-6.5 @needs-control
+  @id:KS4-acks-across-modes @KS-4.9 @IMPL-6.5 @needs-control @needs-journal
   Scenario: one acknowledgement covers a shared segment and one with a single owner
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -110,7 +110,7 @@ Feature: Shared segments
     And the brokers were told of exactly what the stream consumer received up to message number 9
     And the stream consumer acknowledged one by one where it shares the segment
 
-  @id:KS4-ack-after-reconnect @IMPL-6.5 @needs-control
+  @id:KS4-ack-after-reconnect @IMPL-6.5 @needs-control @needs-journal
   Scenario: what came on a shared segment before a lost connection is acknowledged after it
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -135,7 +135,7 @@ Feature: Shared segments
 
   # ---- the drain before a change of mode ----
 
-  @id:KS4-drain @KS-4.13 @KS-9.2 @IMPL-8.8 @KS-9 @needs-control
+  @id:KS4-drain @KS-4.13 @KS-9.2 @IMPL-8.8 @KS-9 @needs-journal
   Scenario: a mode changes only when all that the segment gave is acknowledged
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -160,7 +160,7 @@ Feature: Shared segments
     Then every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
 
-  @id:KS4-drain-accepted @KS-4.13 @needs-control
+  @id:KS4-drain-accepted @KS-4.13 @needs-control @needs-journal
   Scenario: a mode changes when the broker has accepted the acknowledgements, not when they are sent
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -177,7 +177,7 @@ Feature: Shared segments
     Then the stream consumer has let go of segment 0 since the mark
     And the stream consumer has every segment in the mode of its assignment
 
-  @id:KS4-drain-of-shared @KS-4.13 @needs-control
+  @id:KS4-drain-of-shared @KS-4.13 @needs-journal
   Scenario: a shared segment is drained as well before it gets one owner
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -195,7 +195,7 @@ Feature: Shared segments
     Then stream consumer "a" has let go of segment 0 since the mark
     And stream consumer "a" has every segment in the mode of its assignment
 
-  @id:KS4-drain-stops-delivery @KS-4.12 @needs-control
+  @id:KS4-drain-stops-delivery @KS-4.12 @needs-control @needs-journal
   Scenario: nothing more is delivered from a segment whose mode is about to change
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -212,7 +212,7 @@ Feature: Shared segments
     When the stream consumer receives and acknowledges 2 messages
     Then every message came to the stream consumers exactly once
 
-  @id:KS4-drain-fences-receive @KS-4.12 @needs-control
+  @id:KS4-drain-fences-receive @KS-4.12 @needs-control @needs-journal
   Scenario: a receive that is under way gets nothing of a segment whose mode is about to change
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -226,7 +226,7 @@ Feature: Shared segments
     Then messages of segment 0 went to the stream consumer since the mark
     And the receive from the stream consumer is still waiting
 
-  @id:KS4-drain-acks-nothing @KS-4.15 @needs-control
+  @id:KS4-drain-acks-nothing @KS-4.15 @needs-control @needs-journal
   Scenario: the client acknowledges nothing to get a drain done
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -241,7 +241,7 @@ Feature: Shared segments
     When the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:KS4-second-cycle @IMPL-8.8 @KS-4.13 @needs-control
+  @id:KS4-second-cycle @IMPL-8.8 @KS-4.13 @needs-journal
   Scenario: a second change of mode is not held up by the first
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -272,7 +272,7 @@ Feature: Shared segments
     And stream consumer "c" has every segment in the mode of its assignment
     And every message came to the stream consumers exactly once
 
-  @id:KS4-flip-back @IMPL-8.8 @needs-control
+  @id:KS4-flip-back @IMPL-8.8 @needs-control @needs-journal
   Scenario: a mode that changes back during the drain ends in the mode that was assigned last
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -289,7 +289,7 @@ Feature: Shared segments
     And the stream consumer receives and acknowledges 4 messages
     Then every message came to the stream consumers exactly once
 
-  @id:KS4-close-while-draining @KS-9.2 @KS-4.15 @KS-9 @needs-control
+  @id:KS4-close-while-draining @KS-9.2 @KS-4.15 @KS-9 @needs-journal
   Scenario: a close during the drain closes what is being drained, and acknowledges nothing
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -308,7 +308,7 @@ Feature: Shared segments
 
   # ---- what does not disturb, and the order through it all ----
 
-  @id:KS4-unchanged @KS-4.16 @needs-control
+  @id:KS4-unchanged @KS-4.16 @needs-control @needs-journal
   Scenario: an assignment that repeats the buckets of a segment does not disturb it
     Given a scalable topic with 1 segment
     And stream consumer "a" on the topic with subscription "s"
@@ -319,7 +319,7 @@ Feature: Shared segments
     And the assignment of stream consumer "a" is pushed again
     Then stream consumer "a" has subscribed to no segment since the mark
 
-  @id:KS4-third-sharer @KS-4.16 @API-4.1.11 @needs-control
+  @id:KS4-third-sharer @KS-4.16 @API-4.1.11 @needs-journal
   Scenario: a third sharer moves buckets, and neither of the others subscribes again
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -338,7 +338,7 @@ Feature: Shared segments
     And the messages of each key came in the order of their sends
     And each stream consumer received a part of the messages
 
-  @id:KS4-order-join-leave @API-4.1.11 @KS-9.2 @KS-9 @needs-control
+  @id:KS4-order-join-leave @API-4.1.11 @KS-9.2 @KS-9 @needs-journal
   Scenario: the order of each key survives joins and leaves of sharers
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -359,7 +359,7 @@ Feature: Shared segments
     And the messages of each key came in the order of their sends
     And each stream consumer received a part of the messages
 
-  @id:KS4-order-rebucket @API-4.1.11 @C7 @needs-control @needs-virtual-time
+  @id:KS4-order-rebucket @API-4.1.11 @C7 @needs-virtual-time @needs-journal
   Scenario: the order of each key survives a rebucket while sharers read
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -374,7 +374,7 @@ Feature: Shared segments
     And stream consumer "a" is attached to segment 1
     And stream consumer "b" has every segment in the mode of its assignment
 
-  @id:KS4-order-split @API-4.1.11 @KS-4.13 @needs-control @needs-virtual-time
+  @id:KS4-order-split @API-4.1.11 @KS-4.13 @needs-virtual-time @needs-journal
   Scenario: the order of each key survives the split of a shared segment
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -390,7 +390,7 @@ Feature: Shared segments
     And stream consumer "a" is attached to exactly what it is assigned
     And stream consumer "b" is attached to exactly what it is assigned
 
-  @id:KS4-order-in-batches @API-4.1.11 @KS-9.2 @KS-9 @needs-control
+  @id:KS4-order-in-batches @API-4.1.11 @KS-9.2 @KS-9 @needs-journal
   Scenario: batches of one bucket go to its owner, in the order of each key
     Given a scalable topic with 1 segment
     And a producer on the topic with

@@ -126,14 +126,14 @@ async fn controller_elsewhere(world: &mut World, topic: Topic) -> Step {
 #[when(expr = "the controller of {topic} moves to another broker at the same epoch")]
 async fn controller_moves(world: &mut World, topic: Topic) -> Step {
     let name = world.topic(&topic.0)?;
-    let broker = world.broker().await;
-    let before = broker.control()?.current_dag(&name)?;
+    let (broker, control) = (world.broker().await, world.control().await?);
+    let before = control.current_dag(&name)?;
     let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
     let other =
         (0u32..).zip(&urls).skip(1).find(|(_, url)| Some(*url) != before.controller_broker_url.as_ref());
     let (other, _) = other.ok_or_else(|| Trouble::new("there is no other broker"))?;
     move_controller(world, &topic.0, BrokerId(other)).await?;
-    let after = broker.control()?.current_dag(&name)?;
+    let after = control.current_dag(&name)?;
     if before.epoch != after.epoch || before.controller_broker_url == after.controller_broker_url {
         return Err(Trouble::new("the layout did not change in its controller alone"));
     }
@@ -142,7 +142,7 @@ async fn controller_moves(world: &mut World, topic: Topic) -> Step {
 
 async fn move_controller(world: &mut World, topic: &str, to: BrokerId) -> Step {
     let name = world.topic(topic)?;
-    world.broker().await.control()?.move_controller(&name, to)?;
+    world.control().await?.move_controller(&name, to)?;
     world.settle().await;
     Ok(())
 }
@@ -151,12 +151,12 @@ async fn move_controller(world: &mut World, topic: &str, to: BrokerId) -> Step {
 #[when(expr = "the broker of the controller of {topic} dies")]
 async fn controller_dies(world: &mut World, topic: Topic) -> Step {
     let name = world.topic(&topic.0)?;
-    let broker = world.broker().await;
-    let url = broker.control()?.current_dag(&name)?.controller_broker_url;
+    let (broker, control) = (world.broker().await, world.control().await?);
+    let url = control.current_dag(&name)?.controller_broker_url;
     let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
     let index = urls.iter().position(|u| Some(u) == url.as_ref()).and_then(|i| u32::try_from(i).ok());
     let leader = index.ok_or_else(|| Trouble::new("the topic has no controller"))?;
-    broker.control()?.kill_broker(BrokerId(leader))?;
+    control.kill_broker(BrokerId(leader))?;
     Ok(())
 }
 
@@ -211,7 +211,7 @@ async fn push_true(world: &mut World, name: StreamName) -> Step {
 async fn push_shared(world: &mut World, name: StreamName, segment: u64) -> Step {
     let stream = world.stream(&name.0)?;
     let topic = world.topic(&stream.topic)?;
-    let dag = world.broker().await.control()?.current_dag(&topic)?;
+    let dag = world.control().await?.current_dag(&topic)?;
     let listed = dag.segments.iter().find(|s| s.segment_id == segment);
     let listed = listed.ok_or_else(|| Trouble(format!("the layout has no segment {segment}")))?;
     let starts: Vec<u32> = std::iter::once(0).chain(listed.entry_bucket_splits.iter().copied()).collect();
@@ -247,7 +247,7 @@ fn newest(world: &World, stream: &Stream) -> Result<ScalableConsumerAssignment, 
 
 async fn push(world: &mut World, stream: &Stream, assignment: &ScalableConsumerAssignment) -> Step {
     let topic = world.topic(&stream.topic)?;
-    let control = world.broker().await.control()?;
+    let control = world.control().await?;
     control.push_assignment(&topic, &stream.subscription, &stream.name, assignment)?;
     world.settle().await;
     Ok(())

@@ -12,6 +12,7 @@ use stc_proto::Command;
 
 use super::assignment::{attachments, controller_before, registrations};
 use super::params::{StreamName, Topic};
+use crate::feature::Need;
 use crate::judge::{Step, Trouble};
 use crate::stream_wire::WireRegistration;
 use crate::world::World;
@@ -24,11 +25,12 @@ fn marked(world: &World) -> Result<u64, Trouble> {
 /// that nobody else registers meanwhile.
 #[when(expr = "the registration of {stream} is kept away for {int} s")]
 async fn kept_away(world: &mut World, name: StreamName, seconds: u64) -> Step {
+    world.uses(Need::VirtualTime);
     let stream = world.stream(&name.0)?;
     let topic = world.topic(&stream.topic)?;
     let conn = registrations(world, &stream)?.iter().find(|r| r.ended.is_none()).map(|r| r.conn);
     let conn = conn.ok_or_else(|| Trouble::new("the consumer is not registered"))?;
-    let control = world.broker().await.control()?;
+    let control = world.control().await?;
     let when = Selector { direction: Some(Side::ToBroker), ..Selector::command("SCALABLE_TOPIC_SUBSCRIBE") };
     let code = "UnknownError".to_owned().try_into().map_err(Trouble)?;
     let effect = FaultEffect::Error { code, message: "by a fault of the scenario".to_owned() };
@@ -45,7 +47,7 @@ async fn kept_away(world: &mut World, name: StreamName, seconds: u64) -> Step {
 #[when(expr = "the registration of {stream} may come again")]
 async fn may_come(world: &mut World, name: StreamName) -> Step {
     world.stream(&name.0)?;
-    let control = world.broker().await.control()?;
+    let control = world.control().await?;
     let fault = world.marks.get("kept away").copied().ok_or_else(|| Trouble::new("nothing is kept away"))?;
     let tried = control.faults().iter().any(|status| status.id == fault && status.fired > 0);
     control.disarm(fault)?;
@@ -85,7 +87,7 @@ async fn at_newest(world: &mut World, name: StreamName) -> Step {
     let broker = world.broker().await;
     let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
     let there = |world: &mut World| {
-        let newest = broker.control()?.current_dag(&topic)?.controller_broker_url;
+        let newest = controller_before(&world.wire()?, &topic, u64::MAX);
         let all = registrations(world, &stream)?;
         let is_there = |r: &WireRegistration| {
             let at = r.broker.and_then(|b| urls.get(b.0 as usize));
@@ -194,7 +196,7 @@ async fn left(world: &mut World, name: StreamName) -> Step {
 async fn out_at_once(world: &mut World, name: StreamName) -> Step {
     let stream = world.stream(&name.0)?;
     let topic = world.topic(&stream.topic)?;
-    let members = world.broker().await.control()?.registered(&topic)?;
+    let members = world.control().await?.registered(&topic)?;
     let member = members.iter().any(|m| m.consumer == stream.name);
     world.judge(&["IMPL-8.16", "API-4.1.10"], !member, || {
         "the controller still keeps the consumer that was closed".to_owned()
