@@ -106,9 +106,6 @@ impl Registration {
         if again && self.client.deviance.is(Deviant::NewNameOnReconnect) {
             name = format!("{name}-{}", self.attempts);
         }
-        if again && self.client.deviance.is(Deviant::NewIdOnReconnect) {
-            self.id = self.client.consumer_id();
-        }
         let id = self.id;
         connection.register(Party::Registration, id, self.sender.clone())?;
         let request_id = self.client.pool.request_id();

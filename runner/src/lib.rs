@@ -35,6 +35,7 @@ pub mod run;
 pub mod select;
 pub mod steps;
 pub mod stored;
+pub mod stream_wire;
 pub mod suite;
 pub mod target;
 pub mod transcript;

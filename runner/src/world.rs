@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{
     ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
-    ProducerId, Received, Reply, TicketId, Value,
+    ProducerId, Received, Reply, StreamId, TicketId, Value,
 };
 use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
@@ -76,6 +76,19 @@ pub struct Consumer {
     pub subscription: String,
 }
 
+/// A stream consumer and what it was made with.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// Handle; `None` while its subscribe is under way.
+    pub id: Option<StreamId>,
+    /// Alias of its topic.
+    pub topic: String,
+    /// Its subscription.
+    pub subscription: String,
+    /// Its name, which its registration carries.
+    pub name: String,
+}
+
 /// What an operation in the background will give, in one of these forms.
 #[derive(Debug)]
 pub enum Started {
@@ -85,6 +98,8 @@ pub enum Started {
     Consumer(String, Consumer),
     /// A message from the consumer of this alias, or nothing when its time was over.
     Message(String, Option<Received>),
+    /// Subscribe of a stream consumer, for the alias.
+    Stream(String, StreamId),
     /// Close, flush or the like.
     Done,
 }
@@ -117,6 +132,10 @@ pub struct World {
     pub producers: BTreeMap<String, Producer>,
     /// Queue consumers by alias.
     pub consumers: BTreeMap<String, Consumer>,
+    /// Stream consumers by alias, the open ones and those that are subscribing.
+    pub streams: BTreeMap<String, Stream>,
+    /// What the application acknowledged of the stream consumers' messages.
+    pub acknowledged: BTreeSet<String>,
     /// All sends, in the order of their calls.
     pub sent: Vec<Sent>,
     /// All messages that consumers gave, in order.
@@ -160,6 +179,8 @@ impl World {
             clients: BTreeMap::new(),
             producers: BTreeMap::new(),
             consumers: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
             sent: Vec::new(),
             deliveries: Vec::new(),
             reading: Reading::default(),
@@ -301,6 +322,36 @@ impl World {
             .get(alias)
             .cloned()
             .ok_or_else(|| Trouble(format!("no step made a consumer {}", shown(alias))))
+    }
+
+    /// The stream consumer of this alias.
+    ///
+    /// # Errors
+    /// When no step made it.
+    pub fn stream(&self, alias: &str) -> Result<Stream, Trouble> {
+        self.streams
+            .get(alias)
+            .cloned()
+            .ok_or_else(|| Trouble(format!("no step made a stream consumer {}", shown(alias))))
+    }
+
+    /// Waits until something can be seen in the journal, at most for 30 s; in virtual time they cost nothing. Whether
+    /// it came about.
+    ///
+    /// # Errors
+    /// Those of `seen`.
+    pub async fn eventually(
+        &mut self,
+        mut seen: impl FnMut(&mut World) -> Result<bool, Trouble>,
+    ) -> Result<bool, Trouble> {
+        let step = if self.virtual_time() { 100 } else { 20 };
+        for _ in 0..30_000 / step {
+            if seen(self)? {
+                return Ok(true);
+            }
+            tokio::time::sleep(Duration::from_millis(step)).await;
+        }
+        seen(self)
     }
 
     /// The message that would be sent as number `index`, counted from 0. Its value tells it from all others.

@@ -165,8 +165,6 @@ deviants! {
         "Registers at the service URL, whatever broker the layout names.";
     NewNameOnReconnect "new-name-on-reconnect" ["IMPL-8.13", "WIRE-6.2.18"]
         "Registers under a new name after a lost connection.";
-    NewIdOnReconnect "new-id-on-reconnect" ["WIRE-6.2.5", "IMPL-8.13"]
-        "Registers under a new consumer id after a lost connection.";
     IgnoreAssignmentUpdates "ignore-assignment-updates" ["IMPL-8.7", "API-4.1.10", "API-4.3.12"]
         "Keeps the first assignment for ever.";
     KeepDroppedSegments "keep-dropped-segments" ["IMPL-8.5", "IMPL-8.7", "WIRE-6.2.10"]

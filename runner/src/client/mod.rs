@@ -32,6 +32,10 @@ pub struct ConsumerId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CheckpointConsumerId(pub u64);
 
+/// A stream consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u64);
+
 /// An asynchronous send whose outcome is still to be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TicketId(pub u64);
@@ -249,6 +253,25 @@ pub struct CheckpointOptions {
     pub receiver_queue: Option<u32>,
 }
 
+/// Options of a stream consumer.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs)] // the names are the specification's
+pub struct StreamOptions {
+    pub topic: Option<String>,
+    pub subscription: Option<String>,
+    pub name: Option<String>,
+    pub initial_position: InitialPosition,
+    pub schema: SchemaKind,
+    /// How many messages may wait in the client for the application.
+    pub receiver_queue: Option<u32>,
+    /// Properties of the subscription.
+    pub properties: Vec<(String, String)>,
+    pub read_compacted: bool,
+    pub replicate_state: bool,
+    /// How long acknowledgements are collected, in ms.
+    pub ack_group_time_ms: Option<u64>,
+}
+
 /// A received message (data-model §3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are the specification's
@@ -347,6 +370,15 @@ pub trait ClientUnderTest {
     fn restore_id(&self, bytes: Vec<u8>) -> Reply<'_, MessageId>;
     /// How the SDK orders two identifiers, both restored from their bytes.
     fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering>;
+
+    /// Subscribes a stream consumer.
+    fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, StreamId>;
+    /// Receives one message from a stream consumer. Waits for it without limit, or gives `None` after `wait_ms`.
+    fn receive_stream(&self, consumer: StreamId, wait_ms: Option<u64>) -> Reply<'_, Option<Received>>;
+    /// Acknowledges a message of a stream consumer and everything that it received before.
+    fn acknowledge_cumulative(&self, consumer: StreamId, handle: u64) -> Reply<'_, ()>;
+    /// Closes a stream consumer.
+    fn close_stream(&self, consumer: StreamId) -> Reply<'_, ()>;
 
     /// The end of a scenario: closes whatever is still open.
     fn stop(&self) -> Reply<'_, ()>;

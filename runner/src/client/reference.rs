@@ -22,10 +22,13 @@ use stc_reports::ClientInfo;
 use super::{
     AccessMode, ApiError, Batching, Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId,
     ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, InitialPosition, MessageId, Outgoing,
-    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, TicketId, Value,
+    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, StreamId,
+    StreamOptions, TicketId, Value,
 };
 use crate::run::ClientFactory;
 use crate::target::Broker;
+
+mod stream;
 
 #[cfg(feature = "deviants")]
 pub use stc_client::Deviant;
@@ -117,6 +120,7 @@ struct ReferenceClient {
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
     consumers: RefCell<BTreeMap<ConsumerId, Rc<Consumer>>>,
     readers: RefCell<BTreeMap<CheckpointConsumerId, Rc<positions::Reader>>>,
+    streams: RefCell<BTreeMap<StreamId, Rc<stream::Stream>>>,
     tickets: RefCell<BTreeMap<TicketId, SendTicket>>,
 }
 
@@ -216,6 +220,7 @@ fn message<'p>(producer: &'p Producer<Value>, message: Outgoing) -> MessageBuild
     builder
 }
 
+/// A message as the steps see it. `handle` names it when it is acknowledged.
 fn received(handle: u64, message: &Message<Value>) -> Result<Received, ClientError> {
     Ok(Received {
         handle,
@@ -483,6 +488,22 @@ impl ClientUnderTest for ReferenceClient {
 
     fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering> {
         reply(async move { self.compared(&one, &other) })
+    }
+
+    fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, StreamId> {
+        reply(self.open_stream(client, options))
+    }
+
+    fn receive_stream(&self, consumer: StreamId, wait_ms: Option<u64>) -> Reply<'_, Option<Received>> {
+        reply(async move { self.stream(consumer)?.receive(wait_ms).await })
+    }
+
+    fn acknowledge_cumulative(&self, consumer: StreamId, handle: u64) -> Reply<'_, ()> {
+        reply(async move { self.stream(consumer)?.acknowledge(handle).await })
+    }
+
+    fn close_stream(&self, consumer: StreamId) -> Reply<'_, ()> {
+        reply(async move { self.stream(consumer)?.close().await })
     }
 
     fn stop(&self) -> Reply<'_, ()> {

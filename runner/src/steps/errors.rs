@@ -118,6 +118,11 @@ fn keep(world: &mut World, started: Started) {
         Started::Message(consumer, Some(message)) => {
             world.deliveries.push(crate::world::Delivery { consumer, message });
         }
+        Started::Stream(alias, id) => {
+            if let Some(stream) = world.streams.get_mut(&alias) {
+                stream.id = Some(id);
+            }
+        }
         Started::Message(_, None) | Started::Done => {}
     }
 }

@@ -6,6 +6,10 @@
 //! | [`topic`] | making topics, changing their segments |
 //! | [`layout`] | layout pushes: held, repeated, forged |
 //! | [`produce`] | producers and sends |
+//! | [`stream`] | stream consumers: subscribing, receiving, acknowledging |
+//! | [`assignment`] | registrations with the controller, assignments, what is attached and how |
+//! | [`registration`] | how stream consumers register and leave |
+//! | [`stream_acks`] | what stream consumers acknowledge at the brokers |
 //! | [`stored`] | where and in which order messages are stored |
 //! | [`entries`] | batches and bucket stamps |
 //! | [`consume`] | queue consumers |
@@ -23,6 +27,7 @@
 //! requirements that it can stand for, and blames the one that the scenario cites.
 
 pub mod access;
+pub mod assignment;
 pub mod checkpoint;
 pub mod cluster;
 pub mod consume;
@@ -35,6 +40,9 @@ pub mod layout;
 pub mod params;
 pub mod produce;
 pub mod readers;
+pub mod registration;
 pub mod sequence;
 pub mod stored;
+pub mod stream;
+pub mod stream_acks;
 pub mod topic;

@@ -41,6 +41,8 @@ actors! {
     ConsumerName "consumer" r#"a queue consumer|the queue consumer|queue consumer "[^"]+""#;
     /// `a checkpoint consumer`, `the checkpoint consumer`, `checkpoint consumer "a"`.
     ReaderName "reader" r#"a checkpoint consumer|the checkpoint consumer|checkpoint consumer "[^"]+""#;
+    /// `a stream consumer`, `the stream consumer`, `stream consumer "a"`.
+    StreamName "stream" r#"a stream consumer|the stream consumer|stream consumer "[^"]+""#;
     /// `the client`, `client "a"`.
     ClientName "client" r#"the client|client "[^"]+""#;
 }

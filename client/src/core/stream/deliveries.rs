@@ -17,6 +17,9 @@ use crate::core::{
 enum State {
     /// With the application, or on the way there; the number counts the deliveries of the consumer.
     Open(u64),
+    /// Open, and delivered again: the application got it under this number before. It stays so when the second delivery
+    /// is taken back.
+    Held(u64),
     /// Acknowledged by the application; the broker is still to be told.
     Wanted(u64),
     /// The broker was told under this ticket.
@@ -86,7 +89,13 @@ impl Deliveries {
                 _ if !at_broker(index) || !present.contains(&index) => State::Acked,
                 // The same delivery once more.
                 (
-                    Some(state @ (State::Open(_) | State::Wanted(_) | State::Asked { .. } | State::Acked)),
+                    Some(
+                        state @ (State::Open(_)
+                        | State::Held(_)
+                        | State::Wanted(_)
+                        | State::Asked { .. }
+                        | State::Acked),
+                    ),
                     _,
                 ) => state,
                 (_, Some(State::Wanted(earlier))) => State::Wanted(earlier),
@@ -95,7 +104,7 @@ impl Deliveries {
                     deliver.push((index, *sequence));
                     // An acknowledgement of the first delivery is one of the message.
                     match earlier {
-                        Some(State::Open(earlier)) => State::Open(earlier),
+                        Some(State::Open(earlier) | State::Held(earlier)) => State::Held(earlier),
                         _ => State::Open(*sequence),
                     }
                 }
@@ -120,7 +129,7 @@ impl Deliveries {
             let last = *id == (upto.ledger, upto.entry);
             for (state, index) in entry.members.iter_mut().zip(0i32..) {
                 let within = !last || upto.batch_index < 0 || index <= upto.batch_index;
-                if let State::Open(at) = *state
+                if let State::Open(at) | State::Held(at) = *state
                     && within
                     && sequence.is_none_or(|sequence| at <= sequence)
                 {
@@ -141,7 +150,7 @@ impl Deliveries {
         });
         let wanted = entry.members.iter_mut().zip(0usize..);
         for (state, _) in wanted.filter(|(_, i)| if prefix { *i <= index } else { *i == index }) {
-            if matches!(state, State::Withdrawn | State::Open(_)) {
+            if matches!(state, State::Withdrawn | State::Open(_) | State::Held(_)) {
                 *state = State::Wanted(0);
             }
         }
@@ -169,7 +178,7 @@ impl Deliveries {
         self.entries.values().flat_map(|entry| &entry.members).all(|state| match state {
             State::Acked | State::Withdrawn => true,
             State::Asked { .. } => early,
-            State::Open(_) | State::Wanted(_) => false,
+            State::Open(_) | State::Held(_) | State::Wanted(_) => false,
         })
     }
 
@@ -206,8 +215,8 @@ impl Deliveries {
         'entries: for (id, entry) in &self.entries {
             for (index, state) in entry.members.iter().enumerate() {
                 match state {
-                    State::Open(_) | State::Withdrawn if any => {}
-                    State::Open(_) | State::Withdrawn => break 'entries,
+                    State::Open(_) | State::Held(_) | State::Withdrawn if any => {}
+                    State::Open(_) | State::Held(_) | State::Withdrawn => break 'entries,
                     State::Wanted(_) if entry.prefix || any => top = Some((*id, index)),
                     State::Wanted(_) | State::Asked { .. } | State::Acked => {}
                 }
@@ -295,7 +304,9 @@ impl Entry {
     /// The entry as an acknowledgement names it: with the members that are left, if any are.
     fn describe(&self, id: &EntryId) -> MessageIdData {
         let mut data = MessageIdData { ledger_id: id.0, entry_id: id.1, ..Default::default() };
-        let left = |state: &State| matches!(state, State::Open(_) | State::Wanted(_) | State::Withdrawn);
+        let left = |state: &State| {
+            matches!(state, State::Open(_) | State::Held(_) | State::Wanted(_) | State::Withdrawn)
+        };
         if self.members.iter().any(left) {
             let word = |chunk: &[State]| {
                 chunk
@@ -359,6 +370,20 @@ mod tests {
         deliveries.want(&at(2, -1, 0), Some(9));
         deliveries.answered(0, true);
         assert!(!deliveries.is_settled(Deviance::default()), "entry 2 is not even sent");
+    }
+
+    #[test]
+    fn a_second_delivery_that_is_taken_back_leaves_the_first() {
+        let (mut first, mut second) = (Deliveries::default(), Deliveries::default());
+        let (mut late, mut sequence) = (Deliveries::default(), 0);
+        arrive(&mut first, 0, 1, true, &mut sequence);
+        first.outlive(&mut late);
+        let arrived = Arrived { id: (7, 0), count: 1, batch: false, exclusive: true, ack_set: &[] };
+        assert_eq!(second.deliver(&arrived, &[0], &mut late, &mut sequence), [(0, 2)]);
+        second.withdraw(&[at(0, -1, 0)]);
+        assert!(!second.is_settled(Deviance::default()), "the application has it from the first");
+        second.want(&at(0, -1, 0), Some(1));
+        assert_eq!(sent(&mut second, true), [(true, vec![(0, vec![])])]);
     }
 
     #[test]

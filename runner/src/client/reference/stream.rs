@@ -1,0 +1,85 @@
+//! Stream consumers of the reference client.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use stc_client::StreamConsumer;
+
+use super::{ReferenceClient, StepSchema, failed, received, unknown};
+use crate::client::{ClientError, ClientId, InitialPosition, Received, StreamId, StreamOptions, Value};
+
+pub(super) struct Stream {
+    consumer: StreamConsumer<Value>,
+    /// Messages that the application has, by handle.
+    given: RefCell<BTreeMap<u64, stc_client::MessageId>>,
+    next: Cell<u64>,
+}
+
+impl ReferenceClient {
+    pub(super) fn stream(&self, id: StreamId) -> Result<Rc<Stream>, ClientError> {
+        self.streams.borrow().get(&id).cloned().ok_or_else(|| unknown("stream consumer"))
+    }
+
+    pub(super) async fn open_stream(
+        &self,
+        client: ClientId,
+        options: StreamOptions,
+    ) -> Result<StreamId, ClientError> {
+        let mut builder = self.client(client)?.stream_consumer(StepSchema(options.schema));
+        builder = builder.initial_position(match options.initial_position {
+            InitialPosition::Earliest => stc_client::InitialPosition::Earliest,
+            InitialPosition::Latest => stc_client::InitialPosition::Latest,
+        });
+        builder = builder
+            .read_compacted(options.read_compacted)
+            .replicate_subscription_state(options.replicate_state);
+        if let Some(topic) = options.topic {
+            builder = builder.topic(topic);
+        }
+        if let Some(subscription) = options.subscription {
+            builder = builder.subscription(subscription);
+        }
+        if let Some(name) = options.name {
+            builder = builder.name(name);
+        }
+        if let Some(size) = options.receiver_queue {
+            builder = builder.receiver_queue_size(size);
+        }
+        if let Some(time) = options.ack_group_time_ms {
+            builder = builder.acknowledgment_group_time(Duration::from_millis(time));
+        }
+        for (key, value) in options.properties {
+            builder = builder.subscription_property(key, value);
+        }
+        let consumer = builder.subscribe().await.map_err(failed)?;
+        let id = StreamId(self.number());
+        let stream = Stream { consumer, given: RefCell::default(), next: Cell::new(0) };
+        self.streams.borrow_mut().insert(id, Rc::new(stream));
+        Ok(id)
+    }
+}
+
+impl Stream {
+    pub(super) async fn receive(&self, wait_ms: Option<u64>) -> Result<Option<Received>, ClientError> {
+        let message = match wait_ms {
+            Some(wait) => self.consumer.receive_timeout(Duration::from_millis(wait)).await,
+            None => self.consumer.receive().await.map(Some),
+        };
+        let Some(message) = message.map_err(failed)? else { return Ok(None) };
+        let handle = self.next.get();
+        self.next.set(handle + 1);
+        self.given.borrow_mut().insert(handle, message.id().clone());
+        received(handle, &message).map(Some)
+    }
+
+    pub(super) async fn acknowledge(&self, handle: u64) -> Result<(), ClientError> {
+        let id = self.given.borrow().get(&handle).cloned().ok_or_else(|| unknown("message"))?;
+        self.consumer.acknowledge_cumulative(&id).await.map_err(failed)
+    }
+
+    pub(super) async fn close(&self) -> Result<(), ClientError> {
+        self.consumer.close().await.map_err(failed)
+    }
+}
