@@ -1,6 +1,6 @@
 //! The client under test, as the steps see it: plain data in, plain data out.
 //!
-//! The reference client implements [`ClientUnderTest`] in process ([`reference`]). An adapter for another SDK implements
+//! The reference client implements [`ClientUnderTest`] in process ([`mod@reference`]). An adapter for another SDK implements
 //! it over a pipe; so handles are numbers, and nothing here is a type of any client. An implementation reports what
 //! happened and judges nothing.
 
