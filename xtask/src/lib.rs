@@ -7,7 +7,7 @@
 //! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
 //! - [`real_broker`]: the released Pulsar standalone as a background process
 //! - [`real_client`]: a real client against the simulated cluster, judged by what is stored
-//! - [`test`]: every check of the project
+//! - [`mod@test`]: every check of the project
 //! - [`vectors`]: the golden vectors
 
 // println! panics when the reader is gone; `stc_runner::output` does not.

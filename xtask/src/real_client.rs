@@ -37,6 +37,8 @@ struct Summary {
     topic: String,
     sent: u64,
     received: u64,
+    /// By a second consumer of the subscription, which must find only what was sent after the first had closed.
+    received_again: u64,
     sent_by_key: BTreeMap<String, Vec<String>>,
 }
 
@@ -77,9 +79,10 @@ fn judge(args: &RealClient, cluster: &SimCluster) -> anyhow::Result<ExitCode> {
     }
     let layouts = messages.iter().filter_map(|m| m.segment).collect::<std::collections::BTreeSet<_>>().len();
     say(format_args!(
-        "java-v5: {} sent, {} received, {} stored in {layouts} segments, {} keys",
+        "java-v5: {} sent, {} received and {} by the next consumer, {} stored in {layouts} segments, {} keys",
         summary.sent,
         summary.received,
+        summary.received_again,
         messages.len(),
         stored.len()
     ));
