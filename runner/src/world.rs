@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{
     ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
-    ProducerId, Received, Reply, StreamId, TicketId, Value,
+    ProducerId, Received, Reply, TicketId, Value,
 };
 use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
@@ -80,7 +80,7 @@ pub struct Consumer {
 #[derive(Debug, Clone)]
 pub struct Stream {
     /// Handle; `None` while its subscribe is under way.
-    pub id: Option<StreamId>,
+    pub id: Option<ConsumerId>,
     /// Alias of its topic.
     pub topic: String,
     /// Its subscription.
@@ -99,7 +99,7 @@ pub enum Started {
     /// A message from the consumer of this alias, or nothing when its time was over.
     Message(String, Option<Received>),
     /// Subscribe of a stream consumer, for the alias.
-    Stream(String, StreamId),
+    Stream(String, ConsumerId),
     /// Close, flush or the like.
     Done,
 }

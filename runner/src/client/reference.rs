@@ -15,19 +15,19 @@ use bytes::Bytes;
 use sim_broker::SimCluster;
 use stc_client::{
     BoxFuture, BrokerAddress, BytesSchema, Clock, Error, Int64Schema, Link, Message, MessageBuilder,
-    Producer, PulsarClient, QueueConsumer, Schema, SchemaInfo, SendTicket, StringSchema, Transport,
+    Producer, PulsarClient, Schema, SchemaInfo, SendTicket, StringSchema, Transport,
 };
 use stc_reports::ClientInfo;
 
 use super::{
-    AccessMode, ApiError, Batching, Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId,
-    ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, InitialPosition, MessageId, Outgoing,
-    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, StreamId,
-    StreamOptions, TicketId, Value,
+    AccessMode, ApiError, Batching, Boundary, CheckpointOptions, ClientError, ClientId, ClientOptions,
+    ClientUnderTest, Compression, ConsumerId, Described, MessageId, Outgoing, ProducerId, ProducerOptions,
+    QueueOptions, Received, Reply, SchemaKind, Signalled, StreamOptions, TicketId, Value,
 };
 use crate::run::ClientFactory;
 use crate::target::Broker;
 
+mod queue;
 mod stream;
 
 #[cfg(feature = "deviants")]
@@ -118,19 +118,16 @@ struct ReferenceClient {
     next: Cell<u64>,
     clients: RefCell<BTreeMap<ClientId, PulsarClient>>,
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
-    consumers: RefCell<BTreeMap<ConsumerId, Rc<Consumer>>>,
-    readers: RefCell<BTreeMap<CheckpointConsumerId, Rc<positions::Reader>>>,
-    streams: RefCell<BTreeMap<StreamId, Rc<stream::Stream>>>,
+    consumers: RefCell<BTreeMap<ConsumerId, Consumer>>,
     tickets: RefCell<BTreeMap<TicketId, SendTicket>>,
 }
 
-struct Consumer {
-    consumer: QueueConsumer<Value>,
-    topic: String,
-    name: Option<String>,
-    /// Messages that the application has, by handle.
-    given: RefCell<BTreeMap<u64, stc_client::MessageId>>,
-    next: Cell<u64>,
+/// A consumer of any kind.
+#[derive(Clone)]
+enum Consumer {
+    Queue(Rc<queue::Queue>),
+    Stream(Rc<stream::Stream>),
+    Checkpoint(Rc<positions::Reader>),
 }
 
 fn failed(error: Error) -> ClientError {
@@ -174,8 +171,14 @@ impl ReferenceClient {
         self.producers.borrow().get(&id).cloned().ok_or_else(|| unknown("producer"))
     }
 
-    fn consumer(&self, id: ConsumerId) -> Result<Rc<Consumer>, ClientError> {
+    fn consumer(&self, id: ConsumerId) -> Result<Consumer, ClientError> {
         self.consumers.borrow().get(&id).cloned().ok_or_else(|| unknown("consumer"))
+    }
+
+    fn keep(&self, consumer: Consumer) -> ConsumerId {
+        let id = ConsumerId(self.number());
+        self.consumers.borrow_mut().insert(id, consumer);
+        id
     }
 
     fn build(&self, options: &ClientOptions) -> Result<PulsarClient, Error> {
@@ -240,16 +243,33 @@ fn received(handle: u64, message: &Message<Value>) -> Result<Received, ClientErr
     })
 }
 
+/// What a kind of consumer has no call for.
+fn not_offered<T>(what: &str) -> Result<T, ClientError> {
+    Err(ClientError::Unsupported(what.to_owned()))
+}
+
 impl Consumer {
-    fn give(&self, message: Message<Value>) -> Result<Received, ClientError> {
-        let handle = self.next.get();
-        self.next.set(handle + 1);
-        self.given.borrow_mut().insert(handle, message.id().clone());
-        received(handle, &message)
+    async fn receive(&self, wait_ms: Option<u64>) -> Result<Option<Received>, ClientError> {
+        match self {
+            Consumer::Queue(consumer) => consumer.receive(wait_ms).await,
+            Consumer::Stream(consumer) => consumer.receive(wait_ms).await,
+            Consumer::Checkpoint(consumer) => consumer.receive(wait_ms).await,
+        }
     }
 
-    fn given(&self, handle: u64) -> Result<stc_client::MessageId, ClientError> {
-        self.given.borrow().get(&handle).cloned().ok_or_else(|| unknown("message"))
+    async fn close(&self) -> Result<(), ClientError> {
+        match self {
+            Consumer::Queue(consumer) => consumer.close().await,
+            Consumer::Stream(consumer) => consumer.close().await,
+            Consumer::Checkpoint(consumer) => consumer.close().await,
+        }
+    }
+
+    fn queue(self, what: &str) -> Result<Rc<queue::Queue>, ClientError> {
+        match self {
+            Consumer::Queue(consumer) => Ok(consumer),
+            Consumer::Stream(_) | Consumer::Checkpoint(_) => not_offered(what),
+        }
     }
 }
 
@@ -361,121 +381,78 @@ impl ClientUnderTest for ReferenceClient {
     }
 
     fn subscribe_queue(&self, client: ClientId, options: QueueOptions) -> Reply<'_, ConsumerId> {
-        reply(async move {
-            let mut builder = self.client(client)?.queue_consumer(StepSchema(options.schema));
-            builder = builder.initial_position(match options.initial_position {
-                InitialPosition::Earliest => stc_client::InitialPosition::Earliest,
-                InitialPosition::Latest => stc_client::InitialPosition::Latest,
-            });
-            if let Some(topic) = options.topic {
-                builder = builder.topic(topic);
-            }
-            if let Some(subscription) = options.subscription {
-                builder = builder.subscription(subscription);
-            }
-            if let Some(name) = &options.name {
-                builder = builder.name(name);
-            }
-            if let Some(size) = options.receiver_queue {
-                builder = builder.receiver_queue_size(size);
-            }
-            let consumer = builder.subscribe().await.map_err(failed)?;
-            let id = ConsumerId(self.number());
-            let consumer = Consumer {
-                topic: consumer.topic().to_owned(),
-                consumer,
-                name: options.name,
-                given: RefCell::default(),
-                next: Cell::new(0),
-            };
-            self.consumers.borrow_mut().insert(id, Rc::new(consumer));
-            Ok(id)
-        })
+        reply(self.open_queue(client, options))
     }
 
-    fn describe_consumer(&self, consumer: ConsumerId) -> Reply<'_, Described> {
-        reply(async move {
-            let consumer = self.consumer(consumer)?;
-            Ok(Described { topic: consumer.topic.clone(), name: consumer.name.clone() })
-        })
-    }
-
-    fn receive(&self, consumer: ConsumerId) -> Reply<'_, Received> {
-        reply(async move {
-            let consumer = self.consumer(consumer)?;
-            let message = consumer.consumer.receive().await.map_err(failed)?;
-            consumer.give(message)
-        })
-    }
-
-    fn receive_within(&self, consumer: ConsumerId, wait_ms: u64) -> Reply<'_, Option<Received>> {
-        reply(async move {
-            let consumer = self.consumer(consumer)?;
-            let message =
-                consumer.consumer.receive_timeout(Duration::from_millis(wait_ms)).await.map_err(failed)?;
-            message.map(|m| consumer.give(m)).transpose()
-        })
-    }
-
-    fn receive_many(&self, consumer: ConsumerId, max: usize, wait_ms: u64) -> Reply<'_, Vec<Received>> {
-        reply(async move {
-            let consumer = self.consumer(consumer)?;
-            let messages =
-                consumer.consumer.receive_multi(max, Duration::from_millis(wait_ms)).await.map_err(failed)?;
-            messages.into_iter().map(|m| consumer.give(m)).collect()
-        })
-    }
-
-    fn acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()> {
-        reply(async move {
-            let consumer = self.consumer(consumer)?;
-            let id = consumer.given(handle)?;
-            consumer.consumer.acknowledge(&id).await.map_err(failed)
-        })
-    }
-
-    fn negative_acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()> {
-        reply(async move {
-            let consumer = self.consumer(consumer)?;
-            let id = consumer.given(handle)?;
-            consumer.consumer.negative_acknowledge(&id).await.map_err(failed)
-        })
-    }
-
-    fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()> {
-        reply(async move { self.consumer(consumer)?.consumer.close().await.map_err(failed) })
-    }
-
-    fn acknowledge_id(&self, consumer: ConsumerId, id: MessageId) -> Reply<'_, ()> {
-        reply(async move {
-            let consumer = self.consumer(consumer)?;
-            let id = self.restored(&id.bytes)?;
-            consumer.consumer.acknowledge(&id).await.map_err(failed)
-        })
+    fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, ConsumerId> {
+        reply(self.open_stream(client, options))
     }
 
     fn create_checkpoint_consumer(
         &self,
         client: ClientId,
         options: CheckpointOptions,
-    ) -> Reply<'_, CheckpointConsumerId> {
+    ) -> Reply<'_, ConsumerId> {
         reply(self.create_reader(client, options))
     }
 
-    fn checkpoint_receive(
-        &self,
-        consumer: CheckpointConsumerId,
-        wait_ms: u64,
-    ) -> Reply<'_, Option<Received>> {
-        reply(async move { self.reader(consumer)?.receive(wait_ms).await })
+    fn describe_consumer(&self, consumer: ConsumerId) -> Reply<'_, Described> {
+        reply(async move { Ok(self.consumer(consumer)?.queue("a description of this consumer")?.describe()) })
     }
 
-    fn checkpoint(&self, consumer: CheckpointConsumerId) -> Reply<'_, Vec<u8>> {
-        reply(async move { Ok(self.checkpoint_bytes(&self.reader(consumer)?.checkpoint())) })
+    fn receive(&self, consumer: ConsumerId, wait_ms: Option<u64>) -> Reply<'_, Option<Received>> {
+        reply(async move { self.consumer(consumer)?.receive(wait_ms).await })
     }
 
-    fn close_checkpoint_consumer(&self, consumer: CheckpointConsumerId) -> Reply<'_, ()> {
-        reply(async move { self.reader(consumer)?.close().await })
+    fn receive_many(&self, consumer: ConsumerId, max: usize, wait_ms: u64) -> Reply<'_, Vec<Received>> {
+        reply(async move {
+            self.consumer(consumer)?.queue("receiveMulti of this consumer")?.receive_many(max, wait_ms).await
+        })
+    }
+
+    fn acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?.queue("acknowledge of this consumer")?;
+            consumer.acknowledge(&consumer.given(handle)?).await
+        })
+    }
+
+    fn acknowledge_id(&self, consumer: ConsumerId, id: MessageId) -> Reply<'_, ()> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?.queue("acknowledge of this consumer")?;
+            consumer.acknowledge(&self.restored(&id.bytes)?).await
+        })
+    }
+
+    fn acknowledge_cumulative(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()> {
+        reply(async move {
+            match self.consumer(consumer)? {
+                Consumer::Stream(consumer) => consumer.acknowledge(handle).await,
+                Consumer::Queue(_) | Consumer::Checkpoint(_) => {
+                    not_offered("acknowledgeCumulative of this consumer")
+                }
+            }
+        })
+    }
+
+    fn negative_acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?.queue("negativeAcknowledge of this consumer")?;
+            consumer.negative_acknowledge(handle).await
+        })
+    }
+
+    fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Vec<u8>> {
+        reply(async move {
+            match self.consumer(consumer)? {
+                Consumer::Checkpoint(reader) => Ok(self.checkpoint_bytes(&reader.checkpoint())),
+                Consumer::Queue(_) | Consumer::Stream(_) => not_offered("checkpoints of this consumer"),
+            }
+        })
+    }
+
+    fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()> {
+        reply(async move { self.consumer(consumer)?.close().await })
     }
 
     fn boundary_id(&self, boundary: Boundary) -> Reply<'_, MessageId> {
@@ -488,22 +465,6 @@ impl ClientUnderTest for ReferenceClient {
 
     fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering> {
         reply(async move { self.compared(&one, &other) })
-    }
-
-    fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, StreamId> {
-        reply(self.open_stream(client, options))
-    }
-
-    fn receive_stream(&self, consumer: StreamId, wait_ms: Option<u64>) -> Reply<'_, Option<Received>> {
-        reply(async move { self.stream(consumer)?.receive(wait_ms).await })
-    }
-
-    fn acknowledge_cumulative(&self, consumer: StreamId, handle: u64) -> Reply<'_, ()> {
-        reply(async move { self.stream(consumer)?.acknowledge(handle).await })
-    }
-
-    fn close_stream(&self, consumer: StreamId) -> Reply<'_, ()> {
-        reply(async move { self.stream(consumer)?.close().await })
     }
 
     fn stop(&self) -> Reply<'_, ()> {

@@ -7,9 +7,7 @@ use cucumber::{gherkin, given, then, when};
 
 use super::params::{ClientName, ReaderName, Topic, number, options};
 use super::produce::await_sends;
-use crate::client::{
-    Boundary, CheckpointConsumerId, CheckpointOptions, MessageId, Received, StartPosition, Value,
-};
+use crate::client::{Boundary, CheckpointOptions, ConsumerId, MessageId, Received, StartPosition, Value};
 use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
 
@@ -52,7 +50,7 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Reader {
     /// Handle.
-    pub id: CheckpointConsumerId,
+    pub id: ConsumerId,
     /// The values that lie before its start, where that is a captured checkpoint.
     pub before: BTreeSet<String>,
     /// What the application received, in order.
@@ -212,7 +210,7 @@ async fn try_without_topic(world: &mut World) -> Step {
 async fn close(world: &mut World, name: ReaderName) -> Step {
     let id = reader(world, &name.0)?.id;
     let client = world.client().await;
-    let closed = world.within(client.close_checkpoint_consumer(id)).await;
+    let closed = world.within(client.close_consumer(id)).await;
     world.expect(&["API-4.3.12"], closed, "closing the checkpoint consumer");
     world.settle().await;
     Ok(())
@@ -222,7 +220,7 @@ async fn close(world: &mut World, name: ReaderName) -> Step {
 
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<bool, Trouble> {
     let id = reader(world, alias)?.id;
-    let received = world.client().await.checkpoint_receive(id, wait_ms).await;
+    let received = world.client().await.receive(id, Some(wait_ms)).await;
     let message = world.expect(&RECEIVE, received, "receive");
     let came = message.is_some();
     if let Some(reader) = world.reading.readers.get_mut(alias) {

@@ -159,7 +159,7 @@ async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count:
 
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
     let consumer = world.consumer(alias)?;
-    let received = world.client().await.receive_within(consumer.id, wait_ms).await;
+    let received = world.client().await.receive(consumer.id, Some(wait_ms)).await;
     Ok(world.expect(&["API-4.4", "API-2.7", "API-4.3"], received, "receive"))
 }
 
@@ -169,8 +169,8 @@ async fn start_receive(world: &mut World, name: ConsumerName) -> Step {
     let consumer = world.consumer(&name.0)?.id;
     let client = world.client().await;
     let task = tokio::task::spawn_local(async move {
-        let message = client.receive(consumer).await?;
-        Ok(Started::Message(name.0, Some(message)))
+        let message = client.receive(consumer, None).await?;
+        Ok(Started::Message(name.0, message))
     });
     world.started.insert("receive".to_owned(), task);
     world.settle().await;

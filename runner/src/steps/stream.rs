@@ -8,7 +8,7 @@ use cucumber::{gherkin, given, then, when};
 
 use super::params::{ClientName, StreamName, Topic, number, options};
 use super::produce::await_sends;
-use crate::client::{ClientError, InitialPosition, Received, StreamId, StreamOptions};
+use crate::client::{ClientError, ConsumerId, InitialPosition, Received, StreamOptions};
 use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};
 
@@ -158,7 +158,7 @@ fn announce(
     Ok(StreamOptions { topic: Some(world.topic(topic)?), name: Some(name), ..options })
 }
 
-fn ready(world: &mut World, alias: &str, id: StreamId) -> Step {
+fn ready(world: &mut World, alias: &str, id: ConsumerId) -> Step {
     let stream = world.streams.get_mut(alias).ok_or_else(|| Trouble::new("nobody announced it"))?;
     stream.id = Some(id);
     Ok(())
@@ -194,13 +194,13 @@ fn stream_options(step: &gherkin::Step) -> Result<StreamOptions, Trouble> {
 
 // ---- receiving ----
 
-fn handle(world: &World, alias: &str) -> Result<StreamId, Trouble> {
+fn handle(world: &World, alias: &str) -> Result<ConsumerId, Trouble> {
     world.stream(alias)?.id.ok_or_else(|| Trouble::new("the stream consumer is not subscribed yet"))
 }
 
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
     let id = handle(world, alias)?;
-    let received = world.client().await.receive_stream(id, Some(wait_ms)).await;
+    let received = world.client().await.receive(id, Some(wait_ms)).await;
     Ok(world.expect(&RECEIVE, received, "receive"))
 }
 
@@ -261,9 +261,8 @@ async fn start_receive(world: &mut World, name: StreamName) -> Step {
     let id = handle(world, &name.0)?;
     let client = world.client().await;
     let alias = name.0.clone();
-    let task = tokio::task::spawn_local(async move {
-        Ok(Started::Message(alias, client.receive_stream(id, None).await?))
-    });
+    let task =
+        tokio::task::spawn_local(async move { Ok(Started::Message(alias, client.receive(id, None).await?)) });
     world.started.insert(format!("receive {}", name.0), task);
     world.settle().await;
     Ok(())
@@ -328,7 +327,7 @@ async fn acknowledge(world: &mut World, alias: &str, number: usize) -> Step {
 async fn close(world: &mut World, name: StreamName) -> Step {
     let id = handle(world, &name.0)?;
     let client = world.client().await;
-    let closed = world.within(client.close_stream(id)).await;
+    let closed = world.within(client.close_consumer(id)).await;
     world.expect(&["IMPL-8.17", "IMPL-8.16", "IMPL-6.8"], closed, "closing the stream consumer");
     if let Some(stream) = world.streams.get_mut(&name.0) {
         stream.id = None;

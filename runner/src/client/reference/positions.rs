@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use stc_client::{Checkpoint, CheckpointConsumer};
 
-use super::{ReferenceClient, StepSchema, failed, id, received, unknown};
+use super::{Consumer, ReferenceClient, StepSchema, failed, id, received};
 use crate::client::{
-    Boundary, CheckpointConsumerId, CheckpointOptions, ClientError, ClientId, MessageId, Received,
-    SchemaKind, StartPosition, Value,
+    Boundary, CheckpointOptions, ClientError, ClientId, ConsumerId, MessageId, Received, SchemaKind,
+    StartPosition, Value,
 };
 
 /// A checkpoint consumer and the count of what it gave.
@@ -23,8 +23,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) async fn receive(&self, wait_ms: u64) -> Result<Option<Received>, ClientError> {
-        let message = self.consumer.receive_timeout(Duration::from_millis(wait_ms)).await.map_err(failed)?;
+    pub(super) async fn receive(&self, wait_ms: Option<u64>) -> Result<Option<Received>, ClientError> {
+        let message = match wait_ms {
+            Some(wait) => self.consumer.receive_timeout(Duration::from_millis(wait)).await,
+            None => self.consumer.receive().await.map(Some),
+        };
+        let message = message.map_err(failed)?;
         let handle = self.next.get();
         self.next.set(handle + 1);
         message.map(|message| received(handle, &message)).transpose()
@@ -40,15 +44,11 @@ impl Reader {
 }
 
 impl ReferenceClient {
-    pub(super) fn reader(&self, id: CheckpointConsumerId) -> Result<Rc<Reader>, ClientError> {
-        self.readers.borrow().get(&id).cloned().ok_or_else(|| unknown("checkpoint consumer"))
-    }
-
     pub(super) async fn create_reader(
         &self,
         client: ClientId,
         options: CheckpointOptions,
-    ) -> Result<CheckpointConsumerId, ClientError> {
+    ) -> Result<ConsumerId, ClientError> {
         let mut builder = self.client(client)?.checkpoint_consumer(StepSchema(SchemaKind::Text));
         builder = match options.start {
             None => builder,
@@ -71,9 +71,7 @@ impl ReferenceClient {
             builder = builder.receiver_queue_size(size);
         }
         let consumer = builder.create().await.map_err(failed)?;
-        let id = CheckpointConsumerId(self.number());
-        self.readers.borrow_mut().insert(id, Rc::new(Reader { consumer, next: Cell::new(0) }));
-        Ok(id)
+        Ok(self.keep(Consumer::Checkpoint(Rc::new(Reader { consumer, next: Cell::new(0) }))))
     }
 
     pub(super) fn checkpoint_bytes(&self, checkpoint: &Checkpoint) -> Vec<u8> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use stc_client::StreamConsumer;
 
-use super::{ReferenceClient, StepSchema, failed, received, unknown};
-use crate::client::{ClientError, ClientId, InitialPosition, Received, StreamId, StreamOptions, Value};
+use super::{Consumer, ReferenceClient, StepSchema, failed, received, unknown};
+use crate::client::{ClientError, ClientId, ConsumerId, InitialPosition, Received, StreamOptions, Value};
 
 pub(super) struct Stream {
     consumer: StreamConsumer<Value>,
@@ -18,15 +18,11 @@ pub(super) struct Stream {
 }
 
 impl ReferenceClient {
-    pub(super) fn stream(&self, id: StreamId) -> Result<Rc<Stream>, ClientError> {
-        self.streams.borrow().get(&id).cloned().ok_or_else(|| unknown("stream consumer"))
-    }
-
     pub(super) async fn open_stream(
         &self,
         client: ClientId,
         options: StreamOptions,
-    ) -> Result<StreamId, ClientError> {
+    ) -> Result<ConsumerId, ClientError> {
         let mut builder = self.client(client)?.stream_consumer(StepSchema(options.schema));
         builder = builder.initial_position(match options.initial_position {
             InitialPosition::Earliest => stc_client::InitialPosition::Earliest,
@@ -54,10 +50,8 @@ impl ReferenceClient {
             builder = builder.subscription_property(key, value);
         }
         let consumer = builder.subscribe().await.map_err(failed)?;
-        let id = StreamId(self.number());
         let stream = Stream { consumer, given: RefCell::default(), next: Cell::new(0) };
-        self.streams.borrow_mut().insert(id, Rc::new(stream));
-        Ok(id)
+        Ok(self.keep(Consumer::Stream(Rc::new(stream))))
     }
 }
 

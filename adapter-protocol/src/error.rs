@@ -1,0 +1,45 @@
+//! Why an operation gave nothing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Why an operation gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ClientError {
+    /// The client does not offer the operation or an option of it.
+    #[error("the client does not offer {0}")]
+    Unsupported(String),
+    /// The operation failed and the SDK said how.
+    #[error("{0}")]
+    Failed(ApiError),
+    /// The operation did not end within this many seconds, far beyond the client's own time-outs.
+    #[error("no end within {0} s")]
+    Hangs(u64),
+    /// The client crashed or answered nonsense.
+    #[error("the client is gone: {0}")]
+    Gone(String),
+}
+
+/// A failure as the application sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[error("{category}: {message}")]
+pub struct ApiError {
+    /// Category by the names of error-model §2, such as `NotFound`; `Other` when the SDK has none for it.
+    pub category: String,
+    /// The SDK's text.
+    pub message: String,
+    /// How it was signalled.
+    pub how: Signalled,
+}
+
+/// How a failure reached the application (error-model §1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Signalled {
+    /// Thrown by the call itself.
+    Synchronously,
+    /// By the future that the call returned.
+    ByFuture,
+}

@@ -1,0 +1,130 @@
+//! Messages, their values and their identifiers.
+
+use std::cmp::Ordering;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{Base64, Pairs};
+
+/// A message identifier. `bytes` is its serialized form, which is opaque; two ids of one message are equal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct MessageId {
+    /// The SDK's own serialized form.
+    #[serde(with = "Base64")]
+    pub bytes: Vec<u8>,
+}
+
+/// How an SDK orders two identifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Order {
+    /// The first is before the second.
+    Before,
+    /// They are the same place.
+    Same,
+    /// The first is after the second.
+    After,
+}
+
+impl From<Ordering> for Order {
+    fn from(ordering: Ordering) -> Order {
+        match ordering {
+            Ordering::Less => Order::Before,
+            Ordering::Equal => Order::Same,
+            Ordering::Greater => Order::After,
+        }
+    }
+}
+
+impl From<Order> for Ordering {
+    fn from(order: Order) -> Ordering {
+        match order {
+            Order::Before => Ordering::Less,
+            Order::Same => Ordering::Equal,
+            Order::After => Ordering::Greater,
+        }
+    }
+}
+
+/// Schemas that steps use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SchemaKind {
+    /// Bytes as they are.
+    Bytes,
+    /// UTF-8 text.
+    #[default]
+    Text,
+    /// 64-bit integers.
+    Int64,
+}
+
+/// A value of one of the schemas.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Value {
+    /// Of [`SchemaKind::Bytes`].
+    Bytes(#[serde(with = "Base64")] Vec<u8>),
+    /// Of [`SchemaKind::Text`].
+    Text(String),
+    /// Of [`SchemaKind::Int64`].
+    Int64(i64),
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Value::Text(String::new())
+    }
+}
+
+/// A message to send (client-api §3.2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(missing_docs)] // the names are the specification's
+pub struct Outgoing {
+    pub value: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "Pairs")]
+    pub properties: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_time_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_id: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliver_after_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliver_at_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicate_to: Vec<String>,
+}
+
+/// A received message (data-model §3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(missing_docs)] // the names are the specification's
+pub struct Received {
+    /// Names the message when it is acknowledged; unique for the consumer.
+    pub handle: u64,
+    pub id: MessageId,
+    pub value: Value,
+    #[serde(with = "Base64")]
+    pub payload: Vec<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "Pairs")]
+    pub properties: Vec<(String, String)>,
+    pub publish_time_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_time_ms: Option<u64>,
+    pub sequence_id: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producer_name: Option<String>,
+    pub topic: String,
+    pub redelivery_count: u32,
+    pub size: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicated_from: Option<String>,
+}

@@ -1,0 +1,201 @@
+//! How clients, producers and consumers are made. Absent options are the SDK's defaults.
+
+use std::ops::Not;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{Base64, Pairs};
+use crate::message::SchemaKind;
+
+/// Options of a client object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClientOptions {
+    /// `pulsar://host:port`.
+    pub service_url: String,
+    /// How long an operation (lookup, create, subscribe) may take; the SDK's default when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_timeout_ms: Option<u64>,
+}
+
+/// Access modes (client-api §3.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AccessMode {
+    /// Many producers.
+    #[default]
+    Shared,
+    /// One producer; others fail.
+    Exclusive,
+    /// One producer; older ones are fenced.
+    ExclusiveWithFencing,
+    /// One producer; others wait.
+    WaitForExclusive,
+}
+
+/// Compression codecs (client-api §3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // the names say it
+pub enum Compression {
+    Lz4,
+    Zlib,
+    Zstd,
+    Snappy,
+}
+
+/// Options of a producer. Absent ones are the SDK's defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ProducerOptions {
+    /// The topic as the application writes it; absent only to see what the client says to that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// Producer name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Access mode.
+    pub access: AccessMode,
+    /// The sequence id before that of the first message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_sequence_id: Option<u64>,
+    /// Schema.
+    pub schema: SchemaKind,
+    /// Batching on or off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batching: Option<Batching>,
+    /// Compression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Compression>,
+    /// Send timeout, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_timeout_ms: Option<u64>,
+    /// How many sends may be pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pending: Option<u32>,
+    /// Whether a send waits for room in a full queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_if_queue_full: Option<bool>,
+}
+
+/// Batching of a producer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Batching {
+    /// Every message is an entry.
+    Off,
+    /// Entries of up to `max_messages`, closed at the latest `max_delay_ms` after their first message.
+    On {
+        /// Messages in one entry at most.
+        max_messages: u32,
+        /// How long the first message waits at most, in ms.
+        max_delay_ms: u64,
+    },
+}
+
+/// Where a new subscription begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum InitialPosition {
+    /// At the oldest message.
+    #[default]
+    Earliest,
+    /// Behind the newest message.
+    Latest,
+}
+
+/// Options of a queue consumer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[allow(missing_docs)] // the names are the specification's
+pub struct QueueOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub initial_position: InitialPosition,
+    pub schema: SchemaKind,
+    /// How many messages may wait in the client for the application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_queue: Option<u32>,
+}
+
+/// The ends that every topic has (data-model §4, §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Boundary {
+    /// Before everything that is still there.
+    Earliest,
+    /// Behind everything that is there now.
+    Latest,
+}
+
+/// Where a checkpoint consumer starts (client-api §4.3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum StartPosition {
+    /// At one of the two checkpoints that every topic has.
+    Boundary(Boundary),
+    /// At a captured checkpoint, restored from its bytes.
+    Checkpoint(#[serde(with = "Base64")] Vec<u8>),
+}
+
+/// Options of a checkpoint consumer. Absent ones are the SDK's defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[allow(missing_docs)] // the names are the specification's
+pub struct CheckpointOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartPosition>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How many messages may wait in the client for the application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_queue: Option<u32>,
+}
+
+/// Options of a stream consumer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[allow(missing_docs)] // the names are the specification's
+pub struct StreamOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub initial_position: InitialPosition,
+    pub schema: SchemaKind,
+    /// How many messages may wait in the client for the application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_queue: Option<u32>,
+    /// Properties of the subscription.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "Pairs")]
+    pub properties: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Not::not")]
+    pub read_compacted: bool,
+    #[serde(skip_serializing_if = "Not::not")]
+    pub replicate_state: bool,
+    /// How long acknowledgements are collected, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_group_time_ms: Option<u64>,
+}
+
+/// What a producer or consumer says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Described {
+    /// The topic that it reports.
+    pub topic: String,
+    /// Its name, where it tells one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
