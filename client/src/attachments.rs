@@ -111,15 +111,9 @@ impl Attachments {
         events
     }
 
-    /// An attachment that nobody wants any more has come about: closes it.
-    pub(crate) fn discard(&mut self, segment: u64, connection: &Connection) {
-        if let Some(id) = self.ids.get(&segment).copied() {
-            self.discard_id(id, connection);
-        }
-    }
-
-    /// The same for one whose segment may be forgotten, or have a newer attachment.
-    pub(crate) fn discard_id(&self, id: u64, connection: &Connection) {
+    /// An attachment that nobody wants any more has come about: closes it. Its segment may be forgotten, or have a newer
+    /// one.
+    pub(crate) fn discard(&self, id: u64, connection: &Connection) {
         connection.unregister(self.party, id);
         connection.send(self.close_command(id));
     }
@@ -131,16 +125,19 @@ impl Attachments {
         }
     }
 
-    /// Sends a request on a segment's attachment at once; its answer can be waited for later. `None` when there is no
-    /// attachment.
+    /// Sends a request on a segment's attachment at once; its answer can be waited for later.
+    ///
+    /// # Errors
+    /// `NotConnected` when there is no attachment.
     pub(crate) fn begin<C: Into<Command>>(
         &self,
         segment: u64,
         command: impl FnOnce(u64, u64) -> C,
-    ) -> Option<Result<Answer, Error>> {
-        let attachment = self.standing.get(&segment)?;
+    ) -> Result<Answer, Error> {
+        let gone = || Error::not_connected("the segment is not attached any more");
+        let attachment = self.standing.get(&segment).ok_or_else(gone)?;
         let request_id = self.client.pool.request_id();
-        Some(attachment.connection.begin(request_id, command(attachment.id, request_id)))
+        attachment.connection.begin(request_id, command(attachment.id, request_id))
     }
 
     /// Closes a segment's attachment; [`SegmentEvent::Closed`] tells that the broker has answered.
@@ -271,6 +268,8 @@ pub(crate) fn assigned(command: &Command) -> Option<String> {
 /// How an attempt to attach a segment ended.
 pub(crate) struct Outcome<T> {
     pub(crate) segment: u64,
+    /// Of the producer or consumer.
+    pub(crate) id: u64,
     pub(crate) generation: u64,
     pub(crate) result: Result<(Arc<Connection>, T), Error>,
 }

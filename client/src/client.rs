@@ -16,7 +16,6 @@ use crate::{
     checkpoint::CheckpointConsumerBuilder,
     clock::{Clock, Clocks, SystemClock},
     connection::ConnectionSettings,
-    consumer::QueueConsumerBuilder,
     core::{
         backoff::{BackoffLimits, Rng},
         deviant::Deviance,
@@ -25,6 +24,7 @@ use crate::{
     },
     pool::Pool,
     producer::ProducerBuilder,
+    queue::QueueConsumerBuilder,
     schema::Schema,
     stream::StreamConsumerBuilder,
     tls::TlsOptions,

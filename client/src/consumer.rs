@@ -1,105 +1,139 @@
-//! The queue consumer (client-api §4.2): its public handle, and the task that carries out what the state machine asks
-//! for.
+//! What all consumers share outside their state machines: the handle that the public ones are made of, what it shares
+//! with the consumer's task, and how both come about. A [`Kind`] says what is its own.
 
 mod actor;
-mod builder;
 
 use std::{sync::Arc, time::Duration};
 
+use stc_proto::pulsar::CommandSubscribe;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
 };
 
-pub use builder::{InitialPosition, QueueConsumerBuilder};
-
+pub(crate) use self::actor::Actor;
 use crate::{
+    client::Shared,
     core::{
-        consumer::Delivery,
+        consumer::{Core, LifeConfig, Subscribe},
         deviant::{Deviance, Deviant},
-        error::Error,
-        message_id::MessageId,
+        error::{Category, Error},
     },
-    message::Message,
-    receive_queue::ReceiveQueue,
-    schema::Schema,
+    layout_watch::LayoutWatch,
+    receive_queue::{Queued, ReceiveQueue},
+    registration::Registrant,
+    schema::{Schema, Writers},
 };
 
+/// Tells a task's requester how it went.
+pub(crate) type Done = oneshot::Sender<Result<(), Error>>;
+
+/// What goes into the receive queue of consumers of this kind.
+pub(crate) type DeliveryOf<K> = <<K as Kind>::Core as Core>::Delivery;
+
+/// Queue, stream or checkpoint consumer: what the shell does differently for each. The value is what all SUBSCRIBEs of a
+/// consumer have in common.
+pub(crate) trait Kind: Clone + Send + Sync + 'static {
+    type Core: Core<How: Send, Delivery: Queued + Send, Own: Send, Segment: Send> + Send;
+
+    /// What handles ask of the task besides the close.
+    type Request: Send;
+
+    /// What brokers answer later.
+    type Answer: Send;
+
+    /// The application asks for something.
+    fn request(actor: &mut Actor<Self>, request: Self::Request);
+
+    /// Carries out what only this kind asks for.
+    fn carry_out(actor: &mut Actor<Self>, own: <Self::Core as Core>::Own);
+
+    /// A message goes into the receive queue.
+    fn arrives(_face: &Face<DeliveryOf<Self>>, _delivery: &DeliveryOf<Self>) {}
+
+    /// A broker answered.
+    fn answered(actor: &mut Actor<Self>, answer: Self::Answer);
+
+    /// SUBSCRIBE for a segment, but for what the task fills in: topic, metadata and ids.
+    fn subscribe(
+        &self,
+        client: &Shared,
+        subscribe: &Subscribe<<Self::Core as Core>::How>,
+    ) -> CommandSubscribe;
+}
+
 /// What a handle asks of the consumer's task.
-pub(crate) enum Request {
-    Acknowledge(MessageId, oneshot::Sender<Result<(), Error>>),
-    Reject(MessageId, oneshot::Sender<Result<(), Error>>),
-    /// Messages of a segment were taken out of the receive queue.
-    Consumed(u64),
-    Close(oneshot::Sender<Result<(), Error>>),
+pub(crate) enum Request<R> {
+    Own(R),
+    Close(Done),
 }
 
 /// What handles and the task share.
-pub(crate) struct Face {
+pub(crate) struct Face<D: Queued> {
     pub(crate) topic: Arc<str>,
-    pub(crate) subscription: String,
-    pub(crate) queue: ReceiveQueue,
+    pub(crate) queue: ReceiveQueue<D>,
     pub(crate) deviance: Deviance,
     /// How many messages are enough to wait for.
-    pub(crate) receiver_queue: usize,
+    receiver_queue: usize,
 }
 
-/// Receives the messages of a topic in no particular order, sharing them with the other queue consumers of its
-/// subscription (client-api §4.2). Stays valid until it is closed, whatever happens to connections and layout.
-///
-/// Cheap to clone; all clones are one consumer. When the last clone is dropped the consumer closes by itself.
-pub struct QueueConsumer<T> {
-    requests: mpsc::UnboundedSender<Request>,
-    face: Arc<Face>,
-    schema: Arc<dyn Schema<T>>,
+/// What a consumer's task is begun with.
+pub(crate) struct Beginning<K: Kind> {
+    pub(crate) kind: K,
+    pub(crate) core: K::Core,
+    pub(crate) watch: LayoutWatch,
+    /// `None` for one that no controller is told of.
+    pub(crate) registrant: Option<Registrant>,
+    pub(crate) receiver_queue: u32,
 }
 
-impl<T> Clone for QueueConsumer<T> {
+/// The consumer as the application holds it. All clones are one consumer; it closes when the last one is dropped.
+pub(crate) struct Handle<K: Kind> {
+    requests: mpsc::UnboundedSender<Request<K::Request>>,
+    pub(crate) face: Arc<Face<DeliveryOf<K>>>,
+}
+
+impl<K: Kind> Clone for Handle<K> {
     fn clone(&self) -> Self {
-        QueueConsumer {
-            requests: self.requests.clone(),
-            face: self.face.clone(),
-            schema: self.schema.clone(),
+        Handle { requests: self.requests.clone(), face: self.face.clone() }
+    }
+}
+
+impl<K: Kind> Handle<K> {
+    /// Starts the task and waits until everything that is wanted is attached.
+    pub(crate) async fn open<T: 'static>(
+        client: Arc<Shared>,
+        alive: mpsc::Sender<()>,
+        beginning: Beginning<K>,
+        schema: &dyn Schema<T>,
+    ) -> Result<Self, Error> {
+        let writers =
+            schema.wants_writer().then(|| Writers::new(client.clone(), beginning.watch.state.clone()));
+        let face = Arc::new(Face {
+            topic: beginning.core.topic().into(),
+            queue: ReceiveQueue::new(writers),
+            deviance: client.deviance,
+            receiver_queue: beginning.receiver_queue as usize,
+        });
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let (opened, ready) = oneshot::channel();
+        let actor = Actor::new(client, beginning, receiver, face.clone(), opened, alive);
+        tokio::spawn(actor.run());
+        // Dropped on failure, the consumer leaves and closes what is attached so far.
+        let handle = Handle { requests, face };
+        match ready.await {
+            Ok(opened) => opened.map(|()| handle),
+            Err(_) => Err(Error::closed("client")),
         }
     }
-}
 
-impl<T> std::fmt::Debug for QueueConsumer<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("QueueConsumer")
-            .field("topic", &self.face.topic)
-            .field("subscription", &self.face.subscription)
-            .finish()
-    }
-}
-
-impl<T: 'static> QueueConsumer<T> {
-    /// The canonical name of the topic.
-    pub fn topic(&self) -> &str {
-        &self.face.topic
+    pub(crate) async fn receive(&self) -> Result<DeliveryOf<K>, Error> {
+        self.face.queue.pop().await
     }
 
-    /// The subscription's name.
-    pub fn subscription(&self) -> &str {
-        &self.face.subscription
-    }
-
-    /// Waits for a message (client-api §4).
-    ///
-    /// # Errors
-    /// `AlreadyClosed` once the consumer is closed.
-    pub async fn receive(&self) -> Result<Message<T>, Error> {
-        let delivery = self.face.queue.pop().await?;
-        Ok(self.received(delivery))
-    }
-
-    /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
-    ///
-    /// # Errors
-    /// As for [`QueueConsumer::receive`].
-    pub async fn receive_timeout(&self, limit: Duration) -> Result<Option<Message<T>>, Error> {
-        match timeout_at(Instant::now() + limit, self.face.queue.pop()).await {
-            Ok(delivery) => Ok(Some(self.received(delivery?))),
+    pub(crate) async fn receive_timeout(&self, limit: Duration) -> Result<Option<DeliveryOf<K>>, Error> {
+        match timeout_at(Instant::now() + limit, self.receive()).await {
+            Ok(delivery) => Ok(Some(delivery?)),
             Err(_) if self.face.deviance.is(Deviant::ReceiveTimeoutIsError) => {
                 Err(Error::timeout("no message came in time"))
             }
@@ -107,42 +141,29 @@ impl<T: 'static> QueueConsumer<T> {
         }
     }
 
-    /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
-    /// with fewer when as many as the receive queue may hold are there. Nothing is lost when the future is dropped.
-    ///
-    /// # Errors
-    /// As for [`QueueConsumer::receive`].
-    pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
-        let until = Instant::now() + limit;
-        let taken = self.face.queue.pop_many(max, self.face.receiver_queue, until).await?;
-        Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
+    pub(crate) async fn receive_multi(
+        &self,
+        max: usize,
+        limit: Duration,
+    ) -> Result<Vec<DeliveryOf<K>>, Error> {
+        self.face.queue.pop_many(max, self.face.receiver_queue, Instant::now() + limit).await
     }
 
-    /// Acknowledges one message (client-api §4.2): it will not be delivered again. Others, of the same batch too,
-    /// stay as they are.
-    ///
-    /// Completes when the acknowledgement is on its way; one that a failing connection swallows has the message
-    /// delivered again.
-    ///
-    /// # Errors
-    /// `AlreadyClosed`, or `InvalidConfiguration` for an identifier that is no message's.
-    pub async fn acknowledge(&self, id: &MessageId) -> Result<(), Error> {
-        self.ask(|done| Request::Acknowledge(id.clone(), done)).await
+    /// Tells the task something that needs no answer; on a closed consumer nobody listens.
+    pub(crate) fn tell(&self, request: K::Request) {
+        let _ = self.requests.send(Request::Own(request));
     }
 
-    /// Has one message delivered again, after the redelivery delay (client-api §4.2).
-    ///
-    /// # Errors
-    /// As for [`QueueConsumer::acknowledge`].
-    pub async fn negative_acknowledge(&self, id: &MessageId) -> Result<(), Error> {
-        self.ask(|done| Request::Reject(id.clone(), done)).await
+    /// Asks the task for something.
+    pub(crate) async fn ask(&self, request: impl FnOnce(Done) -> K::Request) -> Result<(), Error> {
+        let (done, answer) = oneshot::channel();
+        let request = Request::Own(request(done));
+        self.requests.send(request).map_err(|_| Error::closed("consumer"))?;
+        answer.await.unwrap_or_else(|_| Err(Error::closed("consumer")))
     }
 
-    /// Releases everything (client-behavior §10); acknowledges nothing. Closing again waits for the same and succeeds.
-    ///
-    /// # Errors
-    /// None today; closing is best effort.
-    pub async fn close(&self) -> Result<(), Error> {
+    /// Closes the consumer, or waits for the close that is under way.
+    pub(crate) async fn close(&self) -> Result<(), Error> {
         let (done, closed) = oneshot::channel();
         if self.requests.send(Request::Close(done)).is_err() {
             // Closed before.
@@ -155,24 +176,31 @@ impl<T: 'static> QueueConsumer<T> {
         // The task can end with the request unread: it is closed then.
         closed.await.unwrap_or(Ok(()))
     }
+}
 
-    async fn ask(
-        &self,
-        request: impl FnOnce(oneshot::Sender<Result<(), Error>>) -> Request,
-    ) -> Result<(), Error> {
-        let (done, answer) = oneshot::channel();
-        self.requests.send(request(done)).map_err(|_| Error::closed("consumer"))?;
-        answer.await.unwrap_or_else(|_| Err(Error::closed("consumer")))
+/// What the state machine of a consumer of this client has to know of it.
+pub(crate) fn life(client: &Shared) -> LifeConfig {
+    LifeConfig {
+        open_limit: client.operation_timeout.as_millis() as u64,
+        backoff: client.backoff,
+        deviance: client.deviance,
     }
+}
 
-    fn received(&self, delivery: Delivery) -> Message<T> {
-        // On a closed consumer nobody waits for permits.
-        let _ = self.requests.send(Request::Consumed(delivery.segment));
-        let topic = if self.face.deviance.is(Deviant::ReportSegmentTopic) {
-            format!("{}/{}", self.face.topic.replace("topic://", "segment://"), delivery.segment).into()
-        } else {
-            self.face.topic.clone()
-        };
-        Message::new(delivery, topic, self.schema.clone())
-    }
+/// Checks what an application set.
+///
+/// # Errors
+/// `InvalidConfiguration`.
+pub(crate) fn check_receiver_queue(messages: u32) -> Result<(), Error> {
+    let why = "the receiver queue holds at least one message";
+    (messages > 0).then_some(()).ok_or_else(|| Error::new(Category::InvalidConfiguration, why))
+}
+
+/// Checks the subscription that an application set.
+///
+/// # Errors
+/// `InvalidConfiguration`.
+pub(crate) fn check_subscription(name: Option<String>) -> Result<String, Error> {
+    let missing = || Error::new(Category::InvalidConfiguration, "no subscription is set");
+    name.filter(|name| !name.is_empty()).ok_or_else(missing)
 }

@@ -1,5 +1,5 @@
 //! A client for Apache Pulsar Scalable Topics, as the Scalable Topics Client Specification 1.0 describes it: the
-//! producer, the queue consumer and the stream consumer.
+//! producer and the queue, stream and checkpoint consumers.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), stc_client::Error> {
@@ -29,9 +29,10 @@
 //! | `core` | state machines and everything else without I/O |
 //! | `client` | the client and its configuration |
 //! | `producer` | the producer: handle, builders, task |
-//! | `consumer` | the queue consumer: handle, builder, task |
-//! | `checkpoint` | the checkpoint consumer: handle, builder, task |
-//! | `stream` | the stream consumer: handle, builder, task |
+//! | `consumer` | what all consumers share: handle and task |
+//! | `queue` | the queue consumer: public handle, builder, what its task does differently |
+//! | `stream` | the stream consumer, likewise |
+//! | `checkpoint` | the checkpoint consumer, likewise |
 //! | `registration` | an ordered consumer's registration on the connection to its controller |
 //! | `message` | a received message |
 //! | `schema` | values to payloads and back |
@@ -61,6 +62,7 @@ mod layout_watch;
 mod message;
 mod pool;
 mod producer;
+mod queue;
 mod receive_queue;
 mod registration;
 mod schema;
@@ -73,7 +75,7 @@ pub use authentication::{Authentication, TokenAuthentication};
 pub use checkpoint::{CheckpointConsumer, CheckpointConsumerBuilder};
 pub use client::{ClientBuilder, PulsarClient};
 pub use clock::{Clock, SystemClock};
-pub use consumer::{InitialPosition, QueueConsumer, QueueConsumerBuilder};
+
 pub use core::{
     checkpoint::position::Checkpoint,
     error::{Category, Error},
@@ -83,6 +85,7 @@ pub use message::Message;
 pub use producer::{
     AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, QueueFull, SendTicket,
 };
+pub use queue::{InitialPosition, QueueConsumer, QueueConsumerBuilder};
 pub use schema::{
     AutoConsumeSchema, AvroSchema, BoolSchema, BytesSchema, DateSchema, DoubleSchema, Encoded, FieldType,
     FloatSchema, GenericValue, InstantSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema, JsonSchema,

@@ -19,7 +19,7 @@ use crate::{
 /// What a receive queue holds.
 pub(crate) trait Queued {
     /// What the queue keeps of everything that was taken out of it.
-    type Passed: Default;
+    type Passed: Default + Send;
 
     /// It is taken out.
     fn pass(&self, _: &mut Self::Passed) {}

@@ -1,28 +1,18 @@
-//! The stream consumer (client-api §4.1): its public handle, and the task that carries out what the state machine asks
-//! for.
+//! The stream consumer (client-api §4.1): its public handle, and what its task does differently from that of others.
 
-mod actor;
 mod builder;
+mod kind;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, timeout_at},
-};
-
 pub use builder::StreamConsumerBuilder;
 
+use self::kind::{Request, Stream};
 use crate::{
-    core::{
-        consumer::Delivery,
-        deviant::{Deviance, Deviant},
-        error::Error,
-        message_id::MessageId,
-        stream::StreamDelivery,
-    },
+    consumer::Handle,
+    core::{consumer::Delivery, error::Error, message_id::MessageId, stream::StreamDelivery},
     message::Message,
-    receive_queue::{Queued, ReceiveQueue},
+    receive_queue::Queued,
     schema::Schema,
 };
 
@@ -32,27 +22,6 @@ impl Queued for StreamDelivery {
     fn delivery(&mut self) -> &mut Delivery {
         &mut self.delivery
     }
-}
-
-/// What a handle asks of the consumer's task.
-pub(crate) enum Request {
-    Acknowledge(MessageId, oneshot::Sender<Result<(), Error>>),
-    /// A message was taken out of the receive queue.
-    Consumed {
-        segment: u64,
-        generation: u64,
-    },
-    Close(oneshot::Sender<Result<(), Error>>),
-}
-
-/// What handles and the task share.
-pub(crate) struct Face {
-    pub(crate) topic: Arc<str>,
-    pub(crate) subscription: String,
-    pub(crate) queue: ReceiveQueue<StreamDelivery>,
-    pub(crate) deviance: Deviance,
-    /// How many messages are enough to wait for.
-    pub(crate) receiver_queue: usize,
 }
 
 /// Receives the messages of a topic so that those of one key come in the order in which they were published, sharing
@@ -65,16 +34,16 @@ pub(crate) struct Face {
 ///
 /// Cheap to clone; all clones are one consumer. When the last clone is dropped the consumer closes by itself.
 pub struct StreamConsumer<T> {
-    requests: mpsc::UnboundedSender<Request>,
-    face: Arc<Face>,
+    handle: Handle<Stream>,
+    subscription: Arc<str>,
     schema: Arc<dyn Schema<T>>,
 }
 
 impl<T> Clone for StreamConsumer<T> {
     fn clone(&self) -> Self {
         StreamConsumer {
-            requests: self.requests.clone(),
-            face: self.face.clone(),
+            handle: self.handle.clone(),
+            subscription: self.subscription.clone(),
             schema: self.schema.clone(),
         }
     }
@@ -83,8 +52,8 @@ impl<T> Clone for StreamConsumer<T> {
 impl<T> std::fmt::Debug for StreamConsumer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StreamConsumer")
-            .field("topic", &self.face.topic)
-            .field("subscription", &self.face.subscription)
+            .field("topic", &self.handle.face.topic)
+            .field("subscription", &self.subscription)
             .finish()
     }
 }
@@ -92,12 +61,12 @@ impl<T> std::fmt::Debug for StreamConsumer<T> {
 impl<T: 'static> StreamConsumer<T> {
     /// The canonical name of the topic.
     pub fn topic(&self) -> &str {
-        &self.face.topic
+        &self.handle.face.topic
     }
 
     /// The subscription's name.
     pub fn subscription(&self) -> &str {
-        &self.face.subscription
+        &self.subscription
     }
 
     /// Waits for a message (client-api §4).
@@ -105,8 +74,7 @@ impl<T: 'static> StreamConsumer<T> {
     /// # Errors
     /// `AlreadyClosed` once the consumer is closed.
     pub async fn receive(&self) -> Result<Message<T>, Error> {
-        let delivery = self.face.queue.pop().await?;
-        Ok(self.received(delivery))
+        Ok(self.received(self.handle.receive().await?))
     }
 
     /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
@@ -114,13 +82,7 @@ impl<T: 'static> StreamConsumer<T> {
     /// # Errors
     /// As for [`StreamConsumer::receive`].
     pub async fn receive_timeout(&self, limit: Duration) -> Result<Option<Message<T>>, Error> {
-        match timeout_at(Instant::now() + limit, self.face.queue.pop()).await {
-            Ok(delivery) => Ok(Some(self.received(delivery?))),
-            Err(_) if self.face.deviance.is(Deviant::ReceiveTimeoutIsError) => {
-                Err(Error::timeout("no message came in time"))
-            }
-            Err(_) => Ok(None),
-        }
+        Ok(self.handle.receive_timeout(limit).await?.map(|delivery| self.received(delivery)))
     }
 
     /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
@@ -129,8 +91,7 @@ impl<T: 'static> StreamConsumer<T> {
     /// # Errors
     /// As for [`StreamConsumer::receive`].
     pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
-        let until = Instant::now() + limit;
-        let taken = self.face.queue.pop_many(max, self.face.receiver_queue, until).await?;
+        let taken = self.handle.receive_multi(max, limit).await?;
         Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
     }
 
@@ -144,10 +105,7 @@ impl<T: 'static> StreamConsumer<T> {
     /// # Errors
     /// `AlreadyClosed`, or `InvalidConfiguration` for an identifier that is no message's.
     pub async fn acknowledge_cumulative(&self, id: &MessageId) -> Result<(), Error> {
-        let (done, answer) = oneshot::channel();
-        let request = Request::Acknowledge(id.clone(), done);
-        self.requests.send(request).map_err(|_| Error::closed("consumer"))?;
-        answer.await.unwrap_or_else(|_| Err(Error::closed("consumer")))
+        self.handle.ask(|done| Request::Acknowledge(id.clone(), done)).await
     }
 
     /// Leaves the subscription, so that the others take over at once, and releases everything (client-behavior §8,
@@ -156,22 +114,11 @@ impl<T: 'static> StreamConsumer<T> {
     /// # Errors
     /// None today; closing is best effort.
     pub async fn close(&self) -> Result<(), Error> {
-        let (done, closed) = oneshot::channel();
-        if self.requests.send(Request::Close(done)).is_err() {
-            // Closed before.
-            return if self.face.deviance.is(Deviant::CloseNotIdempotent) {
-                Err(Error::closed("consumer"))
-            } else {
-                Ok(())
-            };
-        }
-        // The task can end with the request unread: it is closed then.
-        closed.await.unwrap_or(Ok(()))
+        self.handle.close().await
     }
 
     fn received(&self, StreamDelivery { generation, delivery }: StreamDelivery) -> Message<T> {
-        // On a closed consumer nobody waits for permits.
-        let _ = self.requests.send(Request::Consumed { segment: delivery.segment, generation });
-        Message::new(delivery, self.face.topic.clone(), self.schema.clone())
+        self.handle.tell(Request::Consumed { segment: delivery.segment, generation });
+        Message::new(delivery, self.handle.face.topic.clone(), self.schema.clone())
     }
 }

@@ -3,26 +3,23 @@
 use std::sync::Arc;
 
 use stc_proto::pulsar::ScalableConsumerType;
-use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    CheckpointConsumer, Face,
-    actor::{Actor, Settings},
-};
+use super::{CheckpointConsumer, kind::Checkpointing};
 use crate::{
     client::Shared,
+    consumer::{Beginning, Handle, check_receiver_queue, life},
     core::{
         checkpoint::{
             CheckpointConfig, CheckpointCore,
             position::{Checkpoint, Start},
         },
+        consumer::Core as _,
         deviant::Deviant,
         error::{Category, Error},
     },
     layout_watch,
-    receive_queue::ReceiveQueue,
-    registration::{Registrant, Registration},
-    schema::{Schema, Writers, to_wire},
+    registration::Registrant,
+    schema::{Schema, to_wire},
 };
 
 /// Configures a [`CheckpointConsumer`] (client-api §4.3).
@@ -94,16 +91,13 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
     async fn attach(self) -> Result<CheckpointConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
-        let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
         let invented = client.deviance.is(Deviant::CheckpointInventsTopic);
         let topic = self.topic.as_deref().or(invented.then_some("topic://public/default/invented"));
         let topic = layout_watch::parse_topic(topic)?;
         if self.group.as_ref().is_some_and(String::is_empty) {
-            return Err(invalid("the group has no name"));
+            return Err(Error::new(Category::InvalidConfiguration, "the group has no name"));
         }
-        if self.receiver_queue == 0 {
-            return Err(invalid("the receiver queue holds at least one message"));
-        }
+        check_receiver_queue(self.receiver_queue)?;
         let mut rng = client.rng();
         let name = self
             .name
@@ -117,39 +111,23 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
             },
             grouped: self.group.is_some(),
             receiver_queue: self.receiver_queue,
-            open_limit: client.operation_timeout.as_millis() as u64,
-            backoff: client.backoff,
-            deviance: client.deviance,
+            life: life(&client),
         };
         let view = watch.state.borrow().view.clone();
         let core = CheckpointCore::new(config, view, client.rng(), client.clocks.now());
         let registers = self.group.is_some() || client.deviance.is(Deviant::CheckpointRegisters);
-        let registration = registers.then(|| {
+        let registrant = registers.then(|| {
             let kind = match client.deviance.is(Deviant::GroupAsStream) {
                 true => ScalableConsumerType::Stream,
                 false => ScalableConsumerType::Checkpoint,
             };
             let group = self.group.unwrap_or_else(|| name.clone());
-            let registrant = Registrant { topic: core.topic().to_owned(), group, name: name.clone(), kind };
-            Registration::new(client.clone(), registrant)
+            Registrant { topic: core.topic().to_owned(), group, name: name.clone(), kind }
         });
-        let settings = Settings { name, schema: self.schema.info().map(to_wire) };
-        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
-        let face = Arc::new(Face {
-            topic: core.topic().into(),
-            queue: ReceiveQueue::new(writers),
-            deviance: client.deviance,
-            receiver_queue: self.receiver_queue as usize,
-        });
-        let (requests, receiver) = mpsc::unbounded_channel();
-        let (opened, ready) = oneshot::channel();
-        let actor = Actor::new(client, core, watch, settings, registration, receiver, face.clone(), alive);
-        tokio::spawn(actor.run(opened));
-        // Dropped on failure, the consumer leaves and closes what is attached so far.
-        let consumer = CheckpointConsumer { requests, face, schema: self.schema };
-        match ready.await {
-            Ok(opened) => opened.map(|()| consumer),
-            Err(_) => Err(Error::closed("client")),
-        }
+        let kind = Checkpointing { name, schema: self.schema.info().map(to_wire) };
+        let receiver_queue = self.receiver_queue;
+        let beginning = Beginning { kind, core, watch, registrant, receiver_queue };
+        let handle = Handle::open(client, alive, beginning, &*self.schema).await?;
+        Ok(CheckpointConsumer { handle, schema: self.schema })
     }
 }

@@ -1,98 +1,88 @@
-//! The task behind a queue consumer: turns requests, layouts and frames into events of the state machine, and its
+//! The task behind a consumer: turns requests, layouts, assignments and frames into events of the state machine, and its
 //! effects into frames and messages.
 
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 
 use stc_proto::{
     Command,
-    pulsar::{
-        CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages, CommandSubscribe, KeyValue,
-        Schema as WireSchema, command_ack::AckType, command_subscribe,
-    },
+    pulsar::{CommandFlow, CommandSubscribe},
 };
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
-    time::Instant,
-};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
-use super::{Face, Request};
+use super::{Beginning, DeliveryOf, Done, Face, Kind, Request};
 use crate::{
     attachments::{Attachments, Outcome, SegmentEvent, assigned},
     client::Shared,
-    connection::{EventSender, Party},
+    connection::{Connection, EventSender, Party},
     core::{
-        consumer::{ConsumerCore, Effect, Subscribe},
+        consumer::{Core, Effect, EffectOf},
         deviant::Deviant,
         error::Error,
     },
     layout_watch::LayoutWatch,
-    producer::{layout_changed, managed, sleep, without_schema},
+    producer::{layout_changed, managed, sleep},
+    registration::{Registration, RegistrationEvent, registration_event},
 };
 
-/// What every SUBSCRIBE of a consumer carries.
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) subscription: String,
-    pub(crate) name: String,
-    /// Whether the application gave the name.
-    pub(crate) named: bool,
-    pub(crate) initial_position: command_subscribe::InitialPosition,
-    pub(crate) schema: Option<WireSchema>,
-    pub(crate) properties: Vec<KeyValue>,
-}
-
-pub(crate) struct Actor {
-    client: Arc<Shared>,
-    core: ConsumerCore,
+pub(crate) struct Actor<K: Kind> {
+    pub(crate) client: Arc<Shared>,
+    pub(crate) core: K::Core,
+    pub(crate) face: Arc<Face<DeliveryOf<K>>>,
+    pub(crate) attachments: Attachments,
+    kind: K,
     watch: Option<LayoutWatch>,
     revision: u64,
-    settings: Settings,
-    requests: mpsc::UnboundedReceiver<Request>,
+    registration: Option<Registration>,
+    requests: mpsc::UnboundedReceiver<Request<K::Request>>,
     requests_open: bool,
-    face: Arc<Face>,
-    attachments: Attachments,
     attaching: JoinSet<Outcome<()>>,
-    closers: Vec<oneshot::Sender<Result<(), Error>>>,
+    asking: JoinSet<K::Answer>,
+    opened: Option<Done>,
+    closers: Vec<Done>,
     close_deadline: Option<Instant>,
+    close_result: Result<(), Error>,
     closed: bool,
     _alive: mpsc::Sender<()>,
 }
 
-impl Actor {
-    pub(crate) fn new(
+impl<K: Kind> Actor<K> {
+    /// `opened` is told when everything that is wanted is attached or something cannot be.
+    pub(super) fn new(
         client: Arc<Shared>,
-        core: ConsumerCore,
-        watch: LayoutWatch,
-        settings: Settings,
-        requests: mpsc::UnboundedReceiver<Request>,
-        face: Arc<Face>,
+        beginning: Beginning<K>,
+        requests: mpsc::UnboundedReceiver<Request<K::Request>>,
+        face: Arc<Face<DeliveryOf<K>>>,
+        opened: Done,
         alive: mpsc::Sender<()>,
     ) -> Self {
+        let Beginning { kind, core, watch, registrant, .. } = beginning;
         let revision = watch.state.borrow().revision;
         Actor {
             attachments: Attachments::new(client.clone(), Party::Consumer),
+            registration: registrant.map(|registrant| Registration::new(client.clone(), registrant)),
             revision,
             client,
             core,
+            face,
+            kind,
             watch: Some(watch),
-            settings,
             requests,
             requests_open: true,
-            face,
             attaching: JoinSet::new(),
+            asking: JoinSet::new(),
+            opened: Some(opened),
             closers: Vec::new(),
             close_deadline: None,
+            close_result: Ok(()),
             closed: false,
             _alive: alive,
         }
     }
 
-    /// Runs until the consumer is closed. `opened` is told when every segment is subscribed or one cannot be.
-    pub(crate) async fn run(mut self, opened: oneshot::Sender<Result<(), Error>>) {
-        let mut opened = Some(opened);
+    /// Runs until the consumer is closed.
+    pub(super) async fn run(mut self) {
         loop {
-            self.perform(&mut opened);
+            self.perform();
             if self.closed {
                 break;
             }
@@ -106,24 +96,31 @@ impl Actor {
             self.next(deadline).await;
         }
         // Closed on the wire before anyone is told.
+        drop(self.registration.take());
         drop(self.watch.take());
         self.face.queue.close();
         for closer in std::mem::take(&mut self.closers) {
-            let _ = closer.send(Ok(()));
+            let _ = closer.send(self.close_result.clone());
         }
     }
 
     /// Waits for one event and hands it to the state machine. In a fixed order, so that one seed gives one run.
     async fn next(&mut self, deadline: Option<Instant>) {
-        let closing = self.close_deadline.is_some();
+        let closing = self.is_closing();
         tokio::select! {
             biased;
             () = layout_changed(&mut self.watch) => self.layout_changed(),
+            event = registration_event(&mut self.registration) => {
+                event.into_iter().for_each(|event| self.registration_event(event));
+            }
             Some(outcome) = self.attaching.join_next(), if !self.attaching.is_empty() => {
                 // Subscribing neither panics nor is aborted while the set lives.
                 outcome.into_iter().for_each(|outcome| self.attached(outcome));
             }
             events = self.attachments.next() => events.into_iter().for_each(|event| self.event(event)),
+            Some(answer) = self.asking.join_next(), if !self.asking.is_empty() => {
+                answer.into_iter().for_each(|answer| K::answered(self, answer));
+            }
             request = self.requests.recv(), if self.requests_open => self.request(request),
             () = self.client.closing(), if !closing => self.close(),
             () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
@@ -131,21 +128,19 @@ impl Actor {
         }
     }
 
-    fn request(&mut self, request: Option<Request>) {
-        let refused = self.close_deadline.is_some().then(|| Error::closed("consumer"));
+    /// Whether the application asked for the end.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.close_deadline.is_some()
+    }
+
+    /// Waits for an answer beside everything else.
+    pub(crate) fn wait_for(&mut self, answer: impl Future<Output = K::Answer> + Send + 'static) {
+        self.asking.spawn(answer);
+    }
+
+    fn request(&mut self, request: Option<Request<K::Request>>) {
         match request {
-            Some(Request::Acknowledge(id, done)) => {
-                let result = refused.map_or_else(|| self.core.acknowledge(&id), Err);
-                // On the wire before the application is told.
-                self.perform(&mut None);
-                let _ = done.send(result);
-            }
-            Some(Request::Reject(id, done)) => {
-                let now = self.client.clocks.now();
-                let result = refused.map_or_else(|| self.core.reject(&id, now), Err);
-                let _ = done.send(result);
-            }
-            Some(Request::Consumed(segment)) => self.core.consumed(segment, 1),
+            Some(Request::Own(request)) => K::request(self, request),
             Some(Request::Close(done)) => {
                 self.closers.push(done);
                 self.close();
@@ -158,7 +153,7 @@ impl Actor {
     }
 
     fn close(&mut self) {
-        if self.close_deadline.is_none() {
+        if !self.is_closing() {
             self.close_deadline = Some(Instant::now() + self.client.operation_timeout);
             self.face.queue.close();
             self.core.close(self.client.clocks.now());
@@ -176,8 +171,30 @@ impl Actor {
         self.core.set_synced(state.synced, now);
     }
 
+    fn registration_event(&mut self, event: RegistrationEvent) {
+        let now = self.client.clocks.now();
+        match event {
+            RegistrationEvent::Registered { generation, at, assignment } => {
+                self.core.registered(generation, &at, assignment, now);
+            }
+            RegistrationEvent::Update { generation, assignment } => {
+                self.core.assignment_update(generation, assignment, now);
+            }
+            RegistrationEvent::Lost { generation, error } => self.core.unregistered(generation, error, now),
+            RegistrationEvent::Left(result) => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "the controller was not told of the close");
+                    if self.client.deviance.is(Deviant::FailCloseOnUnsubscribe) {
+                        self.close_result = Err(error);
+                    }
+                }
+                self.core.left(now);
+            }
+        }
+    }
+
     fn attached(&mut self, outcome: Outcome<()>) {
-        let Outcome { segment, generation, result } = outcome;
+        let Outcome { segment, id, generation, result } = outcome;
         let now = self.client.clocks.now();
         match result {
             Ok((connection, ())) => {
@@ -187,7 +204,7 @@ impl Actor {
                 if self.core.attached(segment, generation, at, now) {
                     early.into_iter().for_each(|event| self.event(event));
                 } else {
-                    self.attachments.discard(segment, &connection);
+                    self.attachments.discard(id, &connection);
                 }
             }
             Err(error) => self.core.attach_failed(segment, generation, error, now),
@@ -201,7 +218,7 @@ impl Actor {
             SegmentEvent::Lost { segment } => self.core.disconnected(segment, now),
             SegmentEvent::Frame { segment, frame } => match frame.command {
                 Command::Message(message) => {
-                    self.core.message(segment, &message, frame.payload.unwrap_or_default());
+                    self.core.message(segment, &message, frame.payload.unwrap_or_default(), now);
                 }
                 Command::ReachedEndOfTopic(_) => self.core.end_of_topic(segment, now),
                 command @ Command::CloseConsumer(_) => {
@@ -213,100 +230,78 @@ impl Actor {
     }
 
     /// Carries out what the state machine asks for.
-    fn perform(&mut self, opened: &mut Option<oneshot::Sender<Result<(), Error>>>) {
-        for effect in self.core.take_effects() {
-            match effect {
-                Effect::Subscribe(subscribe) => {
-                    let id = self.attachments.id(subscribe.segment, false);
-                    let (client, settings) = (self.client.clone(), self.settings.clone());
-                    let events = self.attachments.sender();
-                    self.attaching.spawn(self::subscribe(client, settings, subscribe, id, events));
-                }
-                Effect::Flow { segment, permits } => self.attachments.send(segment, |consumer_id| {
-                    CommandFlow { consumer_id, message_permits: permits }.into()
-                }),
-                Effect::Ack { segment, ids, cumulative, invalid } => {
-                    self.attachments.send(segment, |consumer_id| {
-                        let ack_type = if cumulative { AckType::Cumulative } else { AckType::Individual };
-                        CommandAck {
-                            consumer_id,
-                            ack_type: ack_type as i32,
-                            message_id: ids,
-                            validation_error: invalid.map(|reason| reason as i32),
-                            ..Default::default()
-                        }
-                        .into()
-                    });
-                }
-                Effect::Redeliver { segment, ids } => self.attachments.send(segment, |consumer_id| {
-                    CommandRedeliverUnacknowledgedMessages {
-                        consumer_id,
-                        message_ids: ids,
-                        consumer_epoch: None,
-                    }
-                    .into()
-                }),
-                Effect::Detach { segment } => self.attachments.detach(segment),
-                Effect::Forget { segment } => self.attachments.forget(segment),
-                Effect::Deliver(delivery) => self.face.queue.push(delivery),
-                Effect::Purge { segment } => {
-                    self.face.queue.purge(|delivery| delivery.segment == segment);
-                }
-                Effect::Opened(result) => {
-                    if let Some(opened) = opened.take() {
-                        let _ = opened.send(result);
-                    }
-                }
-                Effect::Closed => self.closed = true,
+    pub(crate) fn perform(&mut self) {
+        loop {
+            let effects = self.core.take_effects();
+            if effects.is_empty() {
+                return;
             }
+            effects.into_iter().for_each(|effect| self.carry_out(effect));
+        }
+    }
+
+    fn carry_out(&mut self, effect: EffectOf<K::Core>) {
+        match effect {
+            Effect::Register(register) => {
+                self.registration.iter_mut().for_each(|registration| registration.register(register.clone()));
+            }
+            Effect::Lookup => self.watch.iter().for_each(LayoutWatch::refresh),
+            Effect::Leave => self.registration.iter_mut().for_each(Registration::leave),
+            Effect::Subscribe(subscribe) => {
+                let id = self.attachments.id(subscribe.segment, subscribe.attempt.fresh);
+                let command = CommandSubscribe {
+                    metadata: match subscribe.topic.starts_with("persistent://") {
+                        true => vec![managed()],
+                        false => Vec::new(),
+                    },
+                    topic: subscribe.topic.clone(),
+                    consumer_id: id,
+                    ..self.kind.subscribe(&self.client, &subscribe)
+                };
+                let (client, events) = (self.client.clone(), self.attachments.sender());
+                let (segment, attempt) = (subscribe.segment, subscribe.attempt);
+                self.attaching.spawn(async move {
+                    let result = self::subscribe(&client, command, attempt.address.as_deref(), events).await;
+                    let result = result.map(|connection| (connection, ()));
+                    Outcome { segment, id, generation: attempt.generation, result }
+                });
+            }
+            Effect::Flow { segment, permits } => self
+                .attachments
+                .send(segment, |consumer_id| CommandFlow { consumer_id, message_permits: permits }.into()),
+            Effect::Detach { segment } => self.attachments.detach(segment),
+            Effect::Forget { segment } => self.attachments.forget(segment),
+            Effect::Deliver(delivery) => {
+                K::arrives(&self.face, &delivery);
+                self.face.queue.push(delivery);
+            }
+            Effect::Opened(result) => {
+                if let Some(opened) = self.opened.take() {
+                    let _ = opened.send(result);
+                }
+            }
+            Effect::Closed => self.closed = true,
+            Effect::Own(own) => K::carry_out(self, own),
         }
     }
 }
 
 /// Sends SUBSCRIBE for a segment at its broker.
 async fn subscribe(
-    client: Arc<Shared>,
-    settings: Settings,
-    subscribe: Subscribe,
-    consumer_id: u64,
+    client: &Shared,
+    mut command: CommandSubscribe,
+    address: Option<&str>,
     events: EventSender,
-) -> Outcome<()> {
-    let (segment, generation) = (subscribe.segment, subscribe.generation);
-    let result = async {
-        let connection = client.pool.connect(&subscribe.topic, subscribe.address.as_deref()).await?;
-        connection.register(Party::Consumer, consumer_id, events)?;
-        let request_id = client.pool.request_id();
-        let sub_type = if client.deviance.is(Deviant::ExclusiveSubscription) {
-            command_subscribe::SubType::Exclusive
-        } else if client.deviance.is(Deviant::SubscribeFailover) {
-            command_subscribe::SubType::Failover
-        } else {
-            command_subscribe::SubType::Shared
-        };
-        let command = CommandSubscribe {
-            topic: subscribe.topic,
-            subscription: settings.subscription,
-            sub_type: sub_type as i32,
-            consumer_id,
-            request_id,
-            consumer_name: Some(if settings.named {
-                format!("{}-seg-{segment}", settings.name)
-            } else {
-                settings.name
-            }),
-            durable: Some(true),
-            metadata: if subscribe.legacy { vec![managed()] } else { Vec::new() },
-            schema: settings.schema.filter(|_| !without_schema(&client, segment)),
-            initial_position: Some(settings.initial_position as i32),
-            subscription_properties: settings.properties,
-            ..Default::default()
-        };
-        let answer = connection.request(request_id, command, Some(client.operation_timeout)).await;
-        if let Err(error) = answer {
-            connection.unregister(Party::Consumer, consumer_id);
-            return Err(error);
-        }
-        Ok((connection, ()))
-    };
-    Outcome { segment, generation, result: result.await }
+) -> Result<Arc<Connection>, Error> {
+    let connection = client.pool.connect(&command.topic, address).await?;
+    let id = command.consumer_id;
+    connection.register(Party::Consumer, id, events)?;
+    let request_id = client.pool.request_id();
+    command.request_id = request_id;
+    let answer = connection.request(request_id, command, Some(client.operation_timeout)).await;
+    if let Err(error) = answer {
+        connection.unregister(Party::Consumer, id);
+        return Err(error);
+    }
+    Ok(connection)
 }

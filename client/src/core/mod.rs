@@ -9,7 +9,7 @@
 //! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
 //! | [`checkpoint`] | the checkpoint consumer as a state machine; checkpoints |
 //! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
-//! | [`consumer`] | the queue consumer as a state machine |
+//! | [`consumer`] | what the state machines of all consumers share |
 //! | [`deviant`] | behaviours that a test can break on purpose |
 //! | [`error`] | typed errors and their categories |
 //! | [`incoming`] | from a delivered entry to messages |
@@ -17,10 +17,14 @@
 //! | [`memory`] | the limit for messages on their way |
 //! | [`message_id`] | message identifiers |
 //! | [`outgoing`] | from messages to entries: batches, stamps, metadata |
+//! | [`place`] | where one segment is attached, and how far that is |
 //! | [`producer`] | the producer as a state machine |
+//! | [`queue`] | the queue consumer as a state machine |
 //! | [`routing`] | which segment a message goes to |
 //! | [`schema_info`] | what is known about a schema |
 //! | [`secure`] | addresses for TLS |
+//! | [`session`] | a consumer's registration with the controller |
+//! | [`stream`] | the stream consumer as a state machine |
 //! | [`tracker`] | which pushed layouts count |
 
 pub(crate) mod acks;
@@ -37,7 +41,9 @@ pub(crate) mod layout;
 pub(crate) mod memory;
 pub(crate) mod message_id;
 pub(crate) mod outgoing;
+pub(crate) mod place;
 pub(crate) mod producer;
+pub(crate) mod queue;
 pub(crate) mod routing;
 pub(crate) mod schema_info;
 pub(crate) mod secure;

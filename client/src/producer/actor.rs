@@ -194,7 +194,7 @@ impl Actor {
     }
 
     fn attached(&mut self, outcome: Outcome<Attached>) {
-        let Outcome { segment, generation, result } = outcome;
+        let Outcome { segment, id, generation, result } = outcome;
         let now = self.client.clocks.now();
         match result {
             Ok((connection, attached)) => {
@@ -203,7 +203,7 @@ impl Actor {
                 if self.core.attached(segment, generation, attached, now) {
                     early.into_iter().for_each(|event| self.event(event));
                 } else {
-                    self.attachments.discard(segment, &connection);
+                    self.attachments.discard(id, &connection);
                 }
             }
             Err(error) => self.core.attach_failed(segment, generation, error, now),
@@ -348,7 +348,7 @@ async fn attach(
             }
         }
     };
-    Outcome { segment, generation, result: result.await }
+    Outcome { segment, id: producer_id, generation, result: result.await }
 }
 
 /// Whether a deviation leaves the schema out.

@@ -9,24 +9,21 @@ use std::{
 };
 
 use stc_proto::pulsar::{KeyValue, ScalableConsumerType, command_subscribe};
-use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    Face, StreamConsumer,
-    actor::{Actor, Settings},
-};
+use super::{StreamConsumer, kind::Stream};
 use crate::{
     client::Shared,
-    consumer::InitialPosition,
+    consumer::{Beginning, Handle, check_receiver_queue, check_subscription, life},
     core::{
+        consumer::Core as _,
         deviant::Deviant,
-        error::{Category, Error},
+        error::Error,
         stream::{StreamConfig, StreamCore},
     },
     layout_watch,
-    receive_queue::ReceiveQueue,
-    registration::{Registrant, Registration},
-    schema::{Schema, Writers, to_wire},
+    queue::InitialPosition,
+    registration::Registrant,
+    schema::{Schema, to_wire},
 };
 
 /// Tells the deliveries of one consumer from those of every other in the process.
@@ -137,17 +134,11 @@ impl<T: 'static> StreamConsumerBuilder<T> {
     async fn attach(self) -> Result<StreamConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
-        let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
         let topic = layout_watch::parse_topic(self.topic.as_deref())?;
         let invented = client.deviance.is(Deviant::InventsSubscription).then(|| "invented".to_owned());
-        let subscription = self
-            .subscription
-            .filter(|name| !name.is_empty())
-            .or(invented)
-            .ok_or_else(|| invalid("no subscription is set"))?;
-        if self.receiver_queue == 0 {
-            return Err(invalid("the receiver queue holds at least one message"));
-        }
+        let subscription =
+            check_subscription(self.subscription.filter(|name| !name.is_empty()).or(invented))?;
+        check_receiver_queue(self.receiver_queue)?;
         let mut rng = client.rng();
         let name = self.name.unwrap_or_else(|| format!("stream-{:010x}", rng.next() >> 24));
         let watch = layout_watch::open(&client, topic).await?;
@@ -155,15 +146,13 @@ impl<T: 'static> StreamConsumerBuilder<T> {
             consumer: CONSUMERS.fetch_add(1, Ordering::Relaxed),
             receiver_queue: self.receiver_queue,
             group_time: self.group_time.as_millis() as u64,
-            open_limit: client.operation_timeout.as_millis() as u64,
-            backoff: client.backoff,
-            deviance: client.deviance,
+            life: life(&client),
         };
         let latest =
             self.initial_position == InitialPosition::Latest || client.deviance.is(Deviant::ResumeAtLatest);
         let drops = client.deviance.is(Deviant::DropStreamOptions);
         let properties = self.properties.into_iter().filter(|_| !drops);
-        let settings = Settings {
+        let kind = Stream {
             subscription: subscription.clone(),
             name: name.clone(),
             initial_position: match latest {
@@ -177,30 +166,15 @@ impl<T: 'static> StreamConsumerBuilder<T> {
         };
         let view = watch.state.borrow().view.clone();
         let core = StreamCore::new(config, view, client.rng(), client.clocks.now());
-        let registrant = Registrant {
+        let registrant = Some(Registrant {
             topic: core.topic().to_owned(),
             group: subscription.clone(),
             name,
             kind: ScalableConsumerType::Stream,
-        };
-        let registration = Registration::new(client.clone(), registrant);
-        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
-        let face = Arc::new(Face {
-            topic: core.topic().into(),
-            subscription,
-            queue: ReceiveQueue::new(writers),
-            deviance: client.deviance,
-            receiver_queue: self.receiver_queue as usize,
         });
-        let (requests, receiver) = mpsc::unbounded_channel();
-        let (opened, ready) = oneshot::channel();
-        let actor = Actor::new(client, core, watch, settings, registration, receiver, face.clone(), alive);
-        tokio::spawn(actor.run(opened));
-        // Dropped on failure, the consumer leaves and closes what is attached so far.
-        let consumer = StreamConsumer { requests, face, schema: self.schema };
-        match ready.await {
-            Ok(opened) => opened.map(|()| consumer),
-            Err(_) => Err(Error::closed("client")),
-        }
+        let receiver_queue = self.receiver_queue;
+        let beginning = Beginning { kind, core, watch, registrant, receiver_queue };
+        let handle = Handle::open(client, alive, beginning, &*self.schema).await?;
+        Ok(StreamConsumer { handle, subscription: subscription.into(), schema: self.schema })
     }
 }

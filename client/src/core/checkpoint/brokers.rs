@@ -4,59 +4,20 @@ use bytes::Bytes;
 use stc_proto::pulsar::{CommandGetLastMessageIdResponse, CommandMessage};
 
 use super::{
-    CheckpointCore, CheckpointDelivery, Effect,
+    CheckpointCore, CheckpointDelivery, Effect, Own,
     position::Mark,
     reader::{Asking, From},
 };
 use crate::core::{
-    Link, Now,
-    consumer::Delivery,
+    Now,
+    consumer::{Core as _, Delivery},
     deviant::Deviant,
-    error::{Category, Error},
+    error::Error,
     incoming::{self, Unreadable},
     message_id::{MessageId, Position},
 };
 
 impl CheckpointCore {
-    /// SUBSCRIBE succeeded. False when nobody waits for it any more: the shell has to close it.
-    pub(crate) fn attached(&mut self, segment: u64, generation: u64, at: String, now: Now) -> bool {
-        let Some(reader) = self.readers.get_mut(&segment) else { return false };
-        if reader.generation != generation || reader.link != Link::Attaching {
-            return false;
-        }
-        reader.link = Link::Attached;
-        reader.at = Some(at);
-        reader.lookup = false;
-        reader.redirect = None;
-        reader.fresh = false;
-        reader.backoff.reset();
-        if self.config.deviance.is(Deviant::RestoreAsksBroker) {
-            self.effects.push(Effect::Ask { segment, generation });
-        }
-        self.advance(now);
-        true
-    }
-
-    /// SUBSCRIBE failed, or no connection could be made for it.
-    pub(crate) fn attach_failed(&mut self, segment: u64, generation: u64, error: Error, now: Now) {
-        let Some(reader) = self.readers.get_mut(&segment) else { return };
-        if reader.generation != generation || reader.link != Link::Attaching {
-            return;
-        }
-        reader.lookup = !reader.lookup;
-        reader.redirect = None;
-        reader.link = Link::Waiting(now.mono + reader.backoff.delay());
-        let gone = error.category() == Category::NotFound && !reader.active;
-        if self.opening.is_some() && !error.is_transient() && !gone {
-            self.opening = None;
-            self.effects.push(Effect::Opened(Err(error)));
-        } else {
-            tracing::debug!(segment, %error, "attaching a reader failed, trying again");
-            self.last_error = Some(error);
-        }
-        self.advance(now);
-    }
-
     /// The broker told the last message of a segment, or did not.
     pub(crate) fn last_message(
         &mut self,
@@ -65,7 +26,8 @@ impl CheckpointCore {
         answer: Result<CommandGetLastMessageIdResponse, Error>,
         now: Now,
     ) {
-        let Some(reader) = self.readers.get_mut(&segment).filter(|reader| reader.generation == generation)
+        let Some(reader) =
+            self.readers.get_mut(&segment).filter(|reader| reader.place.generation == generation)
         else {
             return;
         };
@@ -85,22 +47,22 @@ impl CheckpointCore {
                 reader.asking = Asking::No;
                 if reader.from == From::Latest {
                     reader.from = From::Behind(mark);
-                    self.effects.extend(mark.map(|mark| Effect::Mark { segment, mark }));
+                    self.life.effects.extend(mark.map(|mark| Effect::Own(Own::Mark { segment, mark })));
                 }
             }
             Err(error) => {
                 tracing::debug!(segment, %error, "the last message of a segment is not known yet");
-                reader.asking = Asking::Later(now.mono + reader.backoff.delay());
+                reader.asking = Asking::Later(now.mono + reader.place.delay());
             }
         }
         self.advance(now);
     }
 
     /// MESSAGE.
-    pub(crate) fn message(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, now: Now) {
+    pub(super) fn arrived(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, now: Now) {
         let deviance = self.deviance();
         let Some(reader) = self.readers.get_mut(&segment) else { return };
-        if reader.link != Link::Attached || reader.withdrawn {
+        if !reader.place.is_attached() || reader.withdrawn {
             return;
         }
         let (ledger, entry) = (command.message_id.ledger_id, command.message_id.entry_id);
@@ -138,8 +100,8 @@ impl CheckpointCore {
             let at = Position { segment, ledger, entry, batch_index, batch_size };
             let redelivery_count = command.redelivery_count.unwrap_or_default();
             let delivery = Delivery { segment, id: MessageId::from(at), redelivery_count, message };
-            let generation = reader.generation;
-            self.effects.push(Effect::Deliver(CheckpointDelivery { generation, mark, delivery }));
+            let generation = reader.place.generation;
+            self.life.effects.push(Effect::Deliver(CheckpointDelivery { generation, mark, delivery }));
             handed_on += 1;
         }
         reader.waiting += handed_on;
@@ -147,41 +109,6 @@ impl CheckpointCore {
         reader.from = From::Behind(seen.max(Some(through)));
         // What the application does not get is not waited for.
         self.permit(segment, count.saturating_sub(handed_on));
-        self.advance(now);
-    }
-
-    /// CLOSE_CONSUMER from the broker; with an address the segment has moved there.
-    pub(crate) fn closed_by_broker(&mut self, segment: u64, assigned: Option<String>, now: Now) {
-        let Some(reader) = self.readers.get_mut(&segment) else { return };
-        let delay = if assigned.is_some() { 0 } else { reader.backoff.delay() };
-        reader.lookup = assigned.is_none();
-        reader.redirect = assigned;
-        reader.lost(now.mono + delay);
-        self.advance(now);
-    }
-
-    /// The connection that the reader was attached on is lost.
-    pub(crate) fn disconnected(&mut self, segment: u64, now: Now) {
-        if let Some(reader) = self.readers.get_mut(&segment)
-            && matches!(reader.link, Link::Attached | Link::Detaching)
-        {
-            let until = now.mono + reader.backoff.delay();
-            reader.lost(until);
-            if self.config.deviance.is(Deviant::ReadersStartOver) {
-                reader.from = From::Behind(None);
-            }
-        }
-        self.advance(now);
-    }
-
-    /// The broker answered our CLOSE_CONSUMER, or the wait for the answer is over.
-    pub(crate) fn detached(&mut self, segment: u64, now: Now) {
-        if let Some(reader) = self.readers.get_mut(&segment)
-            && reader.link == Link::Detaching
-        {
-            reader.lost(now.mono);
-            reader.fresh = true;
-        }
         self.advance(now);
     }
 

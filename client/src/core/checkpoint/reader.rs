@@ -3,7 +3,11 @@
 use stc_proto::HashRange;
 
 use super::position::Mark;
-use crate::core::{Link, Millis, backoff::Backoff};
+use crate::core::{
+    Millis,
+    consumer::{Life, Segment},
+    place::Place,
+};
 
 /// Where the next reader of a segment starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,20 +41,9 @@ pub(crate) struct Reader {
     pub(crate) wanted: bool,
     /// What it had in the receive queue was taken back: it is to go, and a new one to come if it is wanted after all.
     pub(crate) withdrawn: bool,
-    pub(crate) link: Link,
-    pub(crate) generation: u64,
+    pub(crate) place: Place,
     /// No attachment of an earlier generation was one of this reader.
     pub(crate) since: u64,
-    /// The broker that the layout names.
-    pub(crate) address: Option<String>,
-    /// The broker that the former one named when it closed the reader.
-    pub(crate) redirect: Option<String>,
-    /// Ask for the owner instead of trusting the layout.
-    pub(crate) lookup: bool,
-    /// The broker's URL while attached.
-    pub(crate) at: Option<String>,
-    /// Whether the next SUBSCRIBE is for a new consumer.
-    pub(crate) fresh: bool,
     pub(crate) from: From,
     /// The last message of a sealed segment, once it is known; an empty segment has none.
     pub(crate) end: Option<Option<Mark>>,
@@ -63,25 +56,18 @@ pub(crate) struct Reader {
     pub(crate) consumed: u32,
     /// Messages to be left out, for a deviant.
     pub(crate) skip: u32,
-    pub(crate) backoff: Backoff,
 }
 
 impl Reader {
-    pub(crate) fn new(topic: String, from: From, since: u64, backoff: Backoff) -> Self {
+    pub(crate) fn new<H, D, O>(topic: String, from: From, life: &mut Life<H, D, O>) -> Self {
         Reader {
             topic,
             range: None,
             active: true,
             wanted: true,
             withdrawn: false,
-            link: Link::Idle,
-            generation: 0,
-            since,
-            address: None,
-            redirect: None,
-            lookup: false,
-            at: None,
-            fresh: false,
+            since: life.next_generation(),
+            place: life.place(),
             from,
             end: None,
             asking: Asking::No,
@@ -89,7 +75,6 @@ impl Reader {
             waiting: 0,
             consumed: 0,
             skip: 0,
-            backoff,
         }
     }
 
@@ -119,5 +104,15 @@ impl Reader {
     /// sealed segment.
     pub(crate) fn has_question(&self) -> bool {
         self.from == From::Latest || (!self.active && self.end.is_none())
+    }
+}
+
+impl Segment for Reader {
+    fn place(&mut self) -> &mut Place {
+        &mut self.place
+    }
+
+    fn retry_at(&self) -> Option<Millis> {
+        self.place.retry_at().filter(|_| self.wanted)
     }
 }

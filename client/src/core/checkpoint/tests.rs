@@ -13,9 +13,14 @@ use stc_proto::{
 
 use super::*;
 use crate::core::{
-    assignment::{Assigned, Mode},
+    Millis,
+    assignment::{Assigned, Assignment, Mode},
+    backoff::BackoffLimits,
+    error::Error,
     layout::{Layout, tests::dag},
 };
+
+type Subscribe = consumer::Subscribe<Reading>;
 
 const ONE: &[(u64, u32, u32, bool)] = &[(0, 0, 0xffff, true)];
 const SPLIT: &[(u64, u32, u32, bool)] =
@@ -53,9 +58,11 @@ impl Bench {
             start,
             grouped,
             receiver_queue: 100,
-            open_limit: 30_000,
-            backoff: BackoffLimits { initial: 100, max: 1000 },
-            deviance: Deviance::default(),
+            life: LifeConfig {
+                open_limit: 30_000,
+                backoff: BackoffLimits { initial: 100, max: 1000 },
+                deviance: Deviance::default(),
+            },
         };
         let core = CheckpointCore::new(config, view(0, segments), Rng::new(1), Now::default());
         let (queue, received, subscribes, asked, log) = Default::default();
@@ -84,21 +91,21 @@ impl Bench {
                         self.subscribes.push_back(subscribe);
                         continue;
                     }
-                    Effect::Ask { segment, generation } => {
+                    Effect::Own(Own::Ask { segment, generation }) => {
                         self.asked.push_back((segment, generation));
                         continue;
                     }
-                    Effect::Withdraw { segment } => {
+                    Effect::Own(Own::Withdraw { segment }) => {
                         self.queue.retain(|queued| queued.delivery.segment != segment);
                         let received = self.received.get(&segment).copied();
                         self.core.withdrawn(segment, received);
                         continue;
                     }
-                    Effect::Unmark { segment } => {
+                    Effect::Own(Own::Unmark { segment }) => {
                         self.received.remove(&segment);
                         continue;
                     }
-                    Effect::Mark { segment, mark } => {
+                    Effect::Own(Own::Mark { segment, mark }) => {
                         self.received.insert(segment, mark);
                         continue;
                     }
@@ -127,7 +134,7 @@ impl Bench {
 
     fn attach(&mut self) -> Subscribe {
         let subscribe = self.subscribes.pop_front().expect("a SUBSCRIBE is under way");
-        let (segment, generation) = (subscribe.segment, subscribe.generation);
+        let (segment, generation) = (subscribe.segment, subscribe.attempt.generation);
         self.then(|core, now| assert!(core.attached(segment, generation, "pulsar://b:1".into(), now)));
         subscribe
     }
@@ -195,7 +202,7 @@ impl Bench {
             )
         };
         let assignment = Assignment { epoch: 0, segments: ids.iter().map(assigned).collect() };
-        self.then(|core, now| match core.session.is_registered() {
+        self.then(|core, now| match core.life().is_registered() {
             true => core.assignment_update(1, assignment, now),
             false => core.registered(1, "pulsar://c:1", assignment, now),
         })
@@ -216,7 +223,7 @@ impl Bench {
 #[test]
 fn from_the_oldest_message_everything_is_read() {
     let mut bench = Bench::new(Start::Earliest, false, ONE);
-    assert_eq!(bench.attach().from, From::Behind(None));
+    assert_eq!(bench.attach().how.from, From::Behind(None));
     assert_eq!(bench.log, ["flow 0 100", "opened"]);
     bench.message(0, 0);
     assert_eq!(bench.receive(), ["0:0"]);
@@ -228,7 +235,7 @@ fn from_the_oldest_message_everything_is_read() {
 fn latest_becomes_a_position_before_anything_is_read() {
     let mut bench = Bench::new(Start::Latest, false, SPLIT);
     for _ in 0..3 {
-        assert_eq!(bench.attach().from, From::Latest);
+        assert_eq!(bench.attach().how.from, From::Latest);
     }
     assert!(bench.log.is_empty());
     bench.last(0, Some(9));
@@ -241,7 +248,7 @@ fn latest_becomes_a_position_before_anything_is_read() {
     assert_eq!(bench.received, Marks::from([(0, mark(9)), (2, mark(5))]));
     bench.then(|core, now| core.disconnected(2, now));
     bench.pass(100);
-    assert_eq!(bench.attach().from, From::Behind(Some(mark(5))), "concrete from then on");
+    assert_eq!(bench.attach().how.from, From::Behind(Some(mark(5))), "concrete from then on");
 }
 
 #[test]
@@ -251,7 +258,7 @@ fn what_is_created_after_a_start_at_latest_is_read_from_its_beginning() {
     bench.last(0, Some(3));
     bench.layout(1, SPLIT);
     bench.last(0, Some(3));
-    assert_eq!(bench.attach().from, From::Behind(None));
+    assert_eq!(bench.attach().how.from, From::Behind(None));
 }
 
 #[test]
@@ -327,8 +334,8 @@ fn restored_behind_the_end_of_a_parent_it_goes_on_with_the_children() {
     assert!(bench.queue.is_empty());
     bench.last(0, Some(3));
     let (first, second) = (bench.attach(), bench.attach());
-    assert_eq!((first.segment, first.from), (1, From::Behind(Some(mark(0)))));
-    assert_eq!((second.segment, second.from), (2, From::Behind(None)), "absent: from its beginning");
+    assert_eq!((first.segment, first.how.from), (1, From::Behind(Some(mark(0)))));
+    assert_eq!((second.segment, second.how.from), (2, From::Behind(None)), "absent: from its beginning");
 }
 
 #[test]
@@ -369,7 +376,7 @@ fn after_a_loss_it_goes_on_behind_what_came() {
     bench.receive_one();
     bench.then(|core, now| core.disconnected(0, now));
     bench.pass(100);
-    assert_eq!(bench.attach().from, From::Behind(Some(mark(1))));
+    assert_eq!(bench.attach().how.from, From::Behind(Some(mark(1))));
     bench.message(0, 1);
     bench.message(0, 2);
     assert_eq!(bench.receive(), ["0:1", "0:2"]);
@@ -436,7 +443,7 @@ fn a_lost_share_is_taken_back_and_one_that_returns_goes_on() {
     // Back before the close is answered.
     bench.assigned(&[1, 2], SPLIT);
     bench.then(|core, now| core.detached(1, now));
-    assert_eq!(bench.attach().from, From::Behind(Some(mark(0))));
+    assert_eq!(bench.attach().how.from, From::Behind(Some(mark(0))));
     assert_eq!(bench.received, Marks::from([(1, mark(0))]));
 }
 

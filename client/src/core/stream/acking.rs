@@ -4,9 +4,10 @@
 //! vector, the messages up to the position there. Which of them are still open is known from the deliveries, so that
 //! messages which the application never received are not covered, and neither is what was delivered to others.
 
-use super::{Effect, StreamCore, segment::Phase};
+use super::{Effect, Own, StreamCore, segment::Attachment};
 use crate::core::{
     Now,
+    consumer::Core as _,
     deviant::Deviant,
     error::{Category, Error},
     message_id::{Delivered, MessageId, Position, Slice, Vector},
@@ -95,16 +96,14 @@ impl StreamCore {
         }
         let deviance = self.deviance();
         for (id, segment) in &mut self.segments {
-            let Some(attachment) = &mut segment.attachment else { continue };
-            let open = matches!(attachment.phase, Phase::Attached | Phase::Draining);
-            if !open || attachment.acks_after > now.mono {
-                continue;
-            }
+            let generation = segment.place.generation;
+            let open = segment.place.is_attached();
+            let due = |attachment: &&mut Attachment| open && attachment.acks_after <= now.mono;
+            let Some(attachment) = segment.attachment.as_mut().filter(due) else { continue };
             attachment.deliveries.adopt_wanted(&mut segment.late);
             let exclusive = !attachment.mode.is_shared();
             for ack in attachment.deliveries.acks(exclusive, &mut self.next_ticket, deviance) {
-                let generation = attachment.generation;
-                self.effects.push(Effect::Ack { segment: *id, generation, ack });
+                self.life.effects.push(Effect::Own(Own::Ack { segment: *id, generation, ack }));
             }
         }
     }
@@ -152,7 +151,7 @@ impl StreamCore {
         if !self.deviance().is(Deviant::ReorderStream) {
             return;
         }
-        if let [.., Effect::Deliver(a), Effect::Deliver(b)] = self.effects.as_mut_slice() {
+        if let [.., Effect::Deliver(a), Effect::Deliver(b)] = self.life.effects.as_mut_slice() {
             std::mem::swap(a, b);
         }
     }

@@ -12,10 +12,14 @@ use stc_proto::{
 
 use super::*;
 use crate::core::{
-    assignment::Assigned,
+    assignment::{Assigned, Assignment},
+    backoff::BackoffLimits,
+    error::Error,
     layout::{Layout, tests::dag},
     message_id::{MessageId, Position},
 };
+
+type Subscribe = consumer::Subscribe<Mode>;
 
 const SEGMENTS: &[(u64, u32, u32, bool)] = &[(0, 0, 0x7fff, true), (1, 0x8000, 0xffff, true)];
 
@@ -50,9 +54,11 @@ impl Model {
             consumer: 1,
             receiver_queue: 1000,
             group_time: 0,
-            open_limit: 1_000_000_000,
-            backoff: BackoffLimits { initial: 100, max: 1000 },
-            deviance: Deviance::default(),
+            life: LifeConfig {
+                open_limit: 1_000_000_000,
+                backoff: BackoffLimits { initial: 100, max: 1000 },
+                deviance: Deviance::default(),
+            },
         };
         let view = View {
             topic: TopicName::parse("topic://public/default/t").unwrap(),
@@ -100,8 +106,10 @@ impl Model {
         match effect {
             Effect::Deliver(delivery) => self.queue.push_back(delivery),
             Effect::Subscribe(subscribe) => self.subscribes.push_back(subscribe),
-            Effect::Ack { segment, generation, ack } => self.acks.push_back((segment, generation, ack)),
-            Effect::Withdraw { segment, generation } => {
+            Effect::Own(Own::Ack { segment, generation, ack }) => {
+                self.acks.push_back((segment, generation, ack))
+            }
+            Effect::Own(Own::Withdraw { segment, generation }) => {
                 let gone: Vec<Position> = self
                     .queue
                     .iter()
@@ -113,14 +121,14 @@ impl Model {
             }
             Effect::Detach { segment } => {
                 // A drain is over only when the broker knows everything that the application received here.
-                let generation = self.core.segments[&segment].attachment.as_ref().unwrap().generation;
+                let generation = self.core.segments[&segment].place.generation;
                 for (of, _, entry, _) in self.received.iter().filter(|received| received.1 == segment) {
                     let known = self.stored[&segment].acked.contains(entry);
                     assert!(*of != generation || known, "closed with {segment}:{entry} open");
                 }
                 self.detaching.insert(segment);
             }
-            Effect::Invalid { .. } | Effect::Leave | Effect::Closed => panic!("{effect:?}"),
+            Effect::Own(Own::Invalid { .. }) | Effect::Leave | Effect::Closed => panic!("{effect:?}"),
             Effect::Register(_) | Effect::Lookup | Effect::Flow { .. } | Effect::Forget { .. } => {}
             Effect::Opened(result) => result.unwrap(),
         }
@@ -140,14 +148,15 @@ impl Model {
             Some((id, Assigned { topic, mode: mode(shared?), range: None }))
         });
         let assignment = Assignment { epoch: self.epoch, segments: segments.collect() };
-        self.then(|core, now| match core.session.is_registered() {
+        self.then(|core, now| match core.life().is_registered() {
             true => core.assignment_update(1, assignment, now),
             false => core.registered(1, "pulsar://c:1", assignment, now),
         });
     }
 
     fn answer_subscribe(&mut self, succeeds: bool) {
-        let Some(Subscribe { segment, generation, mode, .. }) = self.subscribes.pop_front() else { return };
+        let Some(Subscribe { segment, attempt, how: mode, .. }) = self.subscribes.pop_front() else { return };
+        let generation = attempt.generation;
         if succeeds {
             let stored = self.stored.get_mut(&segment).unwrap();
             assert!(stored.attached.is_none(), "two consumers of one segment");
@@ -171,7 +180,7 @@ impl Model {
         let payload = Entry::new(metadata, Bytes::new()).to_bytes();
         let message_id = MessageIdData { ledger_id: 5, entry_id: entry, ..Default::default() };
         let command = CommandMessage { consumer_id: 0, message_id, ..Default::default() };
-        self.then(|core, _| core.message(segment, &command, payload));
+        self.then(|core, _| core.message(segment, &command, payload, Now::default()));
         true
     }
 

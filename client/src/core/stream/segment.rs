@@ -5,30 +5,20 @@
 //! exists, draining or not, it is the one that acknowledgements go to.
 
 use super::deliveries::Deliveries;
-use crate::core::{Millis, assignment::Mode, backoff::Backoff};
+use crate::core::{
+    Link, Millis,
+    assignment::Mode,
+    backoff::Backoff,
+    consumer::{Life, Segment},
+    place::Place,
+};
 
-/// How far an attachment is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// SUBSCRIBE is under way.
-    Attaching,
-    /// Messages come.
-    Attached,
-    /// Nothing is delivered any more; what was has to be acknowledged, and the broker to accept it.
-    Draining,
-    /// CLOSE_CONSUMER is under way.
-    Detaching,
-}
-
-/// One SUBSCRIBE and what came of it.
+/// What came of one SUBSCRIBE, from its beginning to the end of the attachment.
 #[derive(Debug)]
 pub(crate) struct Attachment {
-    /// Unique within the consumer.
-    pub(crate) generation: u64,
     pub(crate) mode: Mode,
-    pub(crate) phase: Phase,
-    /// The broker's URL once attached.
-    pub(crate) at: Option<String>,
+    /// Nothing is delivered any more; what was has to be acknowledged, and the broker to accept it.
+    pub(crate) draining: bool,
     pub(crate) deliveries: Deliveries,
     /// Messages taken out of the receive queue since permits were granted last.
     pub(crate) consumed: u32,
@@ -42,57 +32,46 @@ pub(crate) struct StreamSegment {
     pub(crate) topic: String,
     /// The mode that the assignment asks for; `None` once the segment has left it.
     pub(crate) wanted: Option<Mode>,
-    /// The broker that the layout names.
-    pub(crate) address: Option<String>,
-    /// The broker that the former one named when it closed the attachment.
-    pub(crate) redirect: Option<String>,
-    /// Ask for the owner instead of trusting the layout.
-    pub(crate) lookup: bool,
+    pub(crate) place: Place,
+    /// Present while the place is attaching, attached or detaching.
     pub(crate) attachment: Option<Attachment>,
-    /// No SUBSCRIBE before this time.
-    pub(crate) not_before: Millis,
     /// What earlier attachments delivered that is not acknowledged.
     pub(crate) late: Deliveries,
-    /// Whether the next SUBSCRIBE is for a new consumer, not for the one that lost its connection.
-    pub(crate) fresh: bool,
-    pub(crate) backoff: Backoff,
     pub(crate) acks_backoff: Backoff,
 }
 
 impl StreamSegment {
-    pub(crate) fn new(topic: String, backoff: Backoff, acks_backoff: Backoff) -> Self {
+    pub(crate) fn new<H, D, O>(topic: String, life: &mut Life<H, D, O>) -> Self {
         StreamSegment {
             topic,
             wanted: None,
-            address: None,
-            redirect: None,
-            lookup: false,
+            place: life.place(),
             attachment: None,
-            not_before: 0,
             late: Deliveries::default(),
-            fresh: false,
-            backoff,
-            acks_backoff,
+            acks_backoff: life.new_backoff(),
         }
-    }
-
-    pub(crate) fn phase(&self) -> Option<Phase> {
-        self.attachment.as_ref().map(|attachment| attachment.phase)
     }
 
     /// The attachment of that generation, if it is still the current one.
     pub(crate) fn of(&mut self, generation: u64) -> Option<&mut Attachment> {
-        self.attachment.as_mut().filter(|attachment| attachment.generation == generation)
+        self.attachment.as_mut().filter(|_| self.place.generation == generation)
     }
 
     /// Whether it is attached as the assignment asks for.
     pub(crate) fn is_ready(&self) -> bool {
-        match (&self.wanted, &self.attachment) {
-            (Some(wanted), Some(attachment)) => {
-                attachment.phase == Phase::Attached && attachment.mode == *wanted
-            }
-            (None, _) => true,
-            (Some(_), None) => false,
-        }
+        let as_wanted =
+            |attachment: &Attachment| !attachment.draining && self.wanted.as_ref() == Some(&attachment.mode);
+        let stands = self.place.link == Link::Attached && self.attachment.as_ref().is_some_and(as_wanted);
+        self.wanted.is_none() || stands
+    }
+}
+
+impl Segment for StreamSegment {
+    fn place(&mut self) -> &mut Place {
+        &mut self.place
+    }
+
+    fn retry_at(&self) -> Option<Millis> {
+        self.place.retry_at().filter(|_| self.wanted.is_some())
     }
 }

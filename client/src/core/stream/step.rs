@@ -1,31 +1,54 @@
-//! What follows from the assignment and the state of things: registering, attaching, draining, detaching.
+//! What follows from the assignment and the state of things: attaching, draining, detaching.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use stc_proto::pulsar::CommandMessage;
 
 use super::{
-    Effect, Ending, StreamCore, Subscribe,
-    segment::{Attachment, Phase, StreamSegment},
+    Effect, Own, StreamCore, StreamDelivery,
+    deliveries::Deliveries,
+    segment::{Attachment, StreamSegment},
 };
 use crate::core::{
-    Now,
+    Link, Millis, Now,
     assignment::{Assigned, Assignment, Mode},
-    backoff::Backoff,
+    consumer::{Core, Life},
     deviant::Deviant,
-    stream::deliveries::Deliveries,
+    error::{Category, Error},
 };
 
-impl StreamCore {
-    /// Takes over from the assignment which segments are wanted, and how.
-    pub(super) fn apply_assignment(&mut self) {
-        let Some(assignment) = &self.assignment else { return };
-        let deviance = self.config.deviance;
+impl Core for StreamCore {
+    type How = Mode;
+    type Delivery = StreamDelivery;
+    type Own = Own;
+    type Segment = StreamSegment;
+
+    fn life(&self) -> &Life<Mode, StreamDelivery, Own> {
+        &self.life
+    }
+
+    fn segments(&self) -> &BTreeMap<u64, StreamSegment> {
+        &self.segments
+    }
+
+    fn parts(&mut self) -> (&mut Life<Mode, StreamDelivery, Own>, &mut BTreeMap<u64, StreamSegment>) {
+        (&mut self.life, &mut self.segments)
+    }
+
+    fn choose(&mut self) {
+        let deviance = self.deviance();
+        if deviance.is(Deviant::NeverRegisters) {
+            self.life.assignment = Some(self.everything());
+        }
+        let Some(assignment) = &self.life.assignment else { return };
         let mut wanted = assignment.segments.clone();
         if deviance.is(Deviant::SkipAssignedSegment) && wanted.len() > 1 {
             wanted.pop_last();
         }
         if deviance.is(Deviant::AttachUnassigned) {
-            for segment in self.view.layout.segments() {
-                let topic = segment.topic(&self.view.topic, deviance);
-                let mode = Mode::Exclusive;
-                wanted.entry(segment.id).or_insert(Assigned { topic, mode, range: None });
+            for (id, assigned) in self.everything().segments {
+                wanted.entry(id).or_insert(assigned);
             }
         }
         for (id, Assigned { topic, mut mode, .. }) in wanted.clone() {
@@ -33,25 +56,19 @@ impl StreamCore {
                 mode = Mode::Exclusive;
             }
             if deviance.is(Deviant::AlwaysShared) && mode == Mode::Exclusive {
-                let ranges = self.view.layout.segment(id).map(|segment| segment.buckets.ranges());
+                let ranges = self.life.view.layout.segment(id).map(|segment| segment.buckets.ranges());
                 let range = |r: &stc_proto::HashRange| (i32::from(r.start()), i32::from(r.end()));
                 mode = Mode::Shared(ranges.unwrap_or_default().iter().map(range).collect());
             }
-            let (limits, rng) = (self.config.backoff, &mut self.rng);
-            let segment = self.segments.entry(id).or_insert_with(|| {
-                StreamSegment::new(topic, Backoff::new(limits, rng.fork()), Backoff::new(limits, rng.fork()))
-            });
-            segment.address = self.view.brokers.get(&id).cloned();
+            let life = &mut self.life;
+            let segment = self.segments.entry(id).or_insert_with(|| StreamSegment::new(topic, life));
             let keeps = deviance.is(Deviant::NeverFlips) && segment.wanted.is_some();
             if !keeps {
                 segment.wanted = Some(mode);
             }
-            if let Some(attachment) = &mut segment.attachment
-                && attachment.phase == Phase::Attached
-                && deviance.is(Deviant::Resubscribes)
-            {
-                attachment.phase = Phase::Detaching;
-                self.effects.push(Effect::Detach { segment: id });
+            let draining = segment.attachment.as_ref().is_some_and(|attachment| attachment.draining);
+            if deviance.is(Deviant::Resubscribes) && !draining {
+                self.detach(id);
             }
         }
         if !deviance.is(Deviant::KeepDroppedSegments) {
@@ -61,59 +78,30 @@ impl StreamCore {
         }
     }
 
-    /// For the deviant that does not register.
-    pub(super) fn assign_everything(&mut self) {
-        let assigned = |segment: &crate::core::layout::Segment| {
-            let topic = segment.topic(&self.view.topic, self.config.deviance);
-            (segment.id, Assigned { topic, mode: Mode::Exclusive, range: None })
-        };
-        let segments = self.view.layout.segments().map(assigned).collect();
-        self.assignment = Some(Assignment { epoch: self.view.layout.epoch, segments });
-        self.apply_assignment();
-    }
-
-    /// Does what the state of things asks for.
-    pub(super) fn advance(&mut self, now: Now) {
-        let registers = !self.config.deviance.is(Deviant::NeverRegisters);
-        if self.ending == Ending::Not && self.synced && registers {
-            let controller = self.view.controller.as_ref();
-            self.effects.extend(self.session.step(controller, now).map(Effect::Register));
-        }
-        let ids: Vec<u64> = self.segments.keys().copied().collect();
-        for id in ids {
-            self.step(id, now);
-        }
-        let ready = self.assignment.is_some() && self.segments.values().all(StreamSegment::is_ready);
-        if self.opening.is_some() && ready {
-            self.opening = None;
-            self.effects.push(Effect::Opened(Ok(())));
-        }
-        if self.ending == Ending::Detaching && self.segments.is_empty() {
-            self.say_closed();
-        }
-    }
-
     /// Attaches, drains or detaches one segment.
     fn step(&mut self, id: u64, now: Now) {
-        let deviance = self.config.deviance;
+        let deviance = self.deviance();
         let Some(segment) = self.segments.get_mut(&id) else { return };
-        let closing = self.ending == Ending::Detaching;
-        let Some(attachment) = &mut segment.attachment else {
-            if closing || segment.wanted.is_none() {
+        let closing = self.life.is_detaching();
+        let generation = segment.place.generation;
+        match (segment.place.link, &mut segment.attachment) {
+            (Link::Idle | Link::Waiting(_), _) if closing || segment.wanted.is_none() => {
                 self.segments.remove(&id);
                 self.positions.remove(&id);
                 self.generations.remove(&id);
-                self.effects.push(Effect::Forget { segment: id });
-            } else if self.ending == Ending::Not && self.synced && segment.not_before <= now.mono {
-                self.attach(id);
+                self.life.effects.push(Effect::Forget { segment: id });
             }
-            return;
-        };
-        let keep = segment.wanted.as_ref() == Some(&attachment.mode);
-        match attachment.phase {
+            (Link::Idle, _) if self.life.may_attach() => self.attach(id),
             // The close does not wait for acknowledgements: what is open comes again.
-            Phase::Attached | Phase::Draining if closing => self.detach(id),
-            Phase::Attached if !keep => {
+            (Link::Attached, _) if closing => self.detach(id),
+            (Link::Attached, Some(attachment))
+                if attachment.draining && attachment.deliveries.is_settled(deviance) =>
+            {
+                self.detach(id);
+            }
+            (Link::Attached, Some(attachment))
+                if !attachment.draining && segment.wanted.as_ref() != Some(&attachment.mode) =>
+            {
                 let no_drain = match segment.wanted {
                     Some(_) => deviance.is(Deviant::NoDrainBeforeFlip),
                     None => deviance.is(Deviant::DropIgnoresDrain),
@@ -121,58 +109,109 @@ impl StreamCore {
                 if no_drain {
                     return self.detach(id);
                 }
-                attachment.phase = Phase::Draining;
-                let generation = attachment.generation;
+                attachment.draining = true;
                 if deviance.is(Deviant::AcksToDrain) {
                     self.want_everything();
                 }
                 // From here on nothing of it is received any more; what is told back as withdrawn is not waited for.
                 if !deviance.is(Deviant::DeliverWhileDraining) {
-                    self.effects.push(Effect::Withdraw { segment: id, generation });
+                    self.own(Own::Withdraw { segment: id, generation });
                 } else {
                     self.step(id, now);
                 }
                 self.acks_due = None;
                 self.send_acks(now);
             }
-            Phase::Draining if attachment.deliveries.is_settled(deviance) => self.detach(id),
-            Phase::Attaching | Phase::Attached | Phase::Draining | Phase::Detaching => {}
+            _ => {}
         }
     }
 
-    fn detach(&mut self, id: u64) {
-        if let Some(attachment) = self.segments.get_mut(&id).and_then(|segment| segment.attachment.as_mut()) {
-            attachment.phase = Phase::Detaching;
-            self.effects.push(Effect::Detach { segment: id });
+    fn is_ready(&self) -> bool {
+        self.life.assignment.is_some() && self.segments.values().all(StreamSegment::is_ready)
+    }
+
+    fn on_attached(&mut self, segment: u64, now: Now) {
+        let as_wanted = |stream: &StreamSegment| stream.wanted.is_some() && stream.is_ready();
+        let stays = self.life.is_open() && self.segments.get(&segment).is_some_and(as_wanted);
+        // Before the permits, so that the broker does not send what is acknowledged already.
+        self.send_acks(now);
+        // Not when it is let go again at once.
+        if stays {
+            self.life.effects.push(Effect::Flow { segment, permits: self.config.receiver_queue });
         }
     }
 
+    /// What was delivered on the attachment and not acknowledged comes again, here or to another consumer.
+    fn on_lost(&mut self, segment: u64, _: bool) {
+        let Some(stream) = self.segments.get_mut(&segment) else { return };
+        if let Some(attachment) = stream.attachment.take() {
+            attachment.deliveries.outlive(&mut stream.late);
+            let generation = stream.place.generation;
+            self.own(Own::Withdraw { segment, generation });
+        }
+    }
+
+    fn forgives(&self, _: &StreamSegment, error: &Error) -> bool {
+        match error.category() {
+            // The former owner may still drain the segment.
+            Category::ConsumerBusy => !self.deviance().is(Deviant::ConsumerBusySurfaces),
+            // It can be drained and pruned between the assignment and the subscribe: the next assignment says so.
+            Category::NotFound | Category::TopicTerminated => true,
+            _ => false,
+        }
+    }
+
+    fn message(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, _: Now) {
+        self.arrived(segment, command, payload);
+    }
+
+    /// Acknowledges nothing that the application has not acknowledged.
+    fn before_close(&mut self, now: Now) {
+        if self.deviance().is(Deviant::AcksOnClose) {
+            self.want_everything();
+        }
+        self.acks_due = None;
+        self.send_acks(now);
+    }
+
+    fn due(&mut self, now: Now) {
+        if self.acks_due.is_some_and(|due| due <= now.mono) {
+            self.acks_due = None;
+        }
+        self.send_acks(now);
+    }
+
+    fn own_deadline(&self) -> Option<Millis> {
+        let open = self.segments.values().filter(|stream| stream.place.is_attached());
+        let acks = open.filter_map(|stream| stream.attachment.as_ref()).filter_map(|attachment| {
+            let sends = attachment.deliveries.has_wanted() && self.acks_due.is_none();
+            sends.then_some(attachment.acks_after)
+        });
+        acks.chain(self.acks_due).min()
+    }
+}
+
+impl StreamCore {
     fn attach(&mut self, id: u64) {
         let Some(segment) = self.segments.get_mut(&id) else { return };
         let Some(mode) = segment.wanted.clone() else { return };
-        let generation = self.next_generation;
-        self.next_generation += 1;
         segment.attachment = Some(Attachment {
-            generation,
             mode: mode.clone(),
-            phase: Phase::Attaching,
-            at: None,
+            draining: false,
             deliveries: Deliveries::default(),
             consumed: 0,
             acks_after: 0,
         });
-        let address = match (&segment.redirect, &segment.address, segment.lookup) {
-            (Some(redirect), _, _) => Some(redirect.clone()),
-            (None, Some(address), false) => Some(address.clone()),
-            _ => None,
+        self.life.attach(id, &segment.topic, &mut segment.place, mode);
+    }
+
+    /// All segments of the layout, for the deviants that do not ask the controller.
+    fn everything(&self) -> Assignment {
+        let layout = &self.life.view.layout;
+        let assigned = |segment: &crate::core::layout::Segment| {
+            let topic = segment.topic(&self.life.view.topic, self.deviance());
+            (segment.id, Assigned { topic, mode: Mode::Exclusive, range: None })
         };
-        self.effects.push(Effect::Subscribe(Subscribe {
-            segment: id,
-            generation,
-            topic: segment.topic.clone(),
-            mode,
-            address,
-            fresh: segment.fresh,
-        }));
+        Assignment { epoch: layout.epoch, segments: layout.segments().map(assigned).collect() }
     }
 }

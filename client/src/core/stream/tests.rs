@@ -11,10 +11,15 @@ use stc_proto::{
 
 use super::*;
 use crate::core::{
-    assignment::Assigned,
+    assignment::{Assigned, Assignment},
+    backoff::BackoffLimits,
+    error::Error,
     layout::{Layout, tests::dag},
     message_id::{MessageId, Position},
+    place::Attempt,
 };
+
+type Subscribe = consumer::Subscribe<Mode>;
 
 const SEGMENTS: &[(u64, u32, u32, bool)] = &[(0, 0, 0x7fff, true), (1, 0x8000, 0xffff, true)];
 
@@ -61,9 +66,11 @@ impl Bench {
             consumer: 7,
             receiver_queue: 100,
             group_time: 0,
-            open_limit: 30_000,
-            backoff: BackoffLimits { initial: 100, max: 1000 },
-            deviance: Deviance::default(),
+            life: LifeConfig {
+                open_limit: 30_000,
+                backoff: BackoffLimits { initial: 100, max: 1000 },
+                deviance: Deviance::default(),
+            },
         };
         change(&mut config);
         let core = StreamCore::new(config, view("pulsar://c:1"), Rng::new(1), Now::default());
@@ -104,11 +111,11 @@ impl Bench {
                         self.subscribes.push_back(subscribe);
                         continue;
                     }
-                    Effect::Ack { segment, generation, ack } => {
+                    Effect::Own(Own::Ack { segment, generation, ack }) => {
                         self.acks.push_back((segment, generation, ack));
                         continue;
                     }
-                    Effect::Withdraw { segment, generation } => {
+                    Effect::Own(Own::Withdraw { segment, generation }) => {
                         let (gone, kept): (Vec<_>, Vec<_>) =
                             self.queue.drain(..).partition(|queued| queued.generation == generation);
                         self.queue = kept.into();
@@ -123,7 +130,7 @@ impl Bench {
                     Effect::Lookup => "lookup".into(),
                     Effect::Leave => "leave".into(),
                     Effect::Flow { segment, permits } => format!("flow {segment} {permits}"),
-                    Effect::Invalid { segment, .. } => format!("invalid {segment}"),
+                    Effect::Own(Own::Invalid { segment, .. }) => format!("invalid {segment}"),
                     Effect::Detach { segment } => format!("detach {segment}"),
                     Effect::Forget { segment } => format!("forget {segment}"),
                     Effect::Opened(Ok(())) => "opened".into(),
@@ -156,7 +163,7 @@ impl Bench {
     /// The broker answers the next SUBSCRIBE.
     fn attach(&mut self) -> Subscribe {
         let subscribe = self.subscribes.pop_front().expect("a SUBSCRIBE is under way");
-        let (segment, generation) = (subscribe.segment, subscribe.generation);
+        let (segment, generation) = (subscribe.segment, subscribe.attempt.generation);
         let at = format!("pulsar://b{segment}:1");
         self.then(|core, now| assert!(core.attached(segment, generation, at, now)));
         subscribe
@@ -197,7 +204,7 @@ impl Bench {
     fn deliver(&mut self, segment: u64, entry: u64, payload: Bytes) {
         let message_id = MessageIdData { ledger_id: 5, entry_id: entry, ..Default::default() };
         let command = CommandMessage { consumer_id: 0, message_id, ..Default::default() };
-        self.then(|core, _| core.message(segment, &command, payload));
+        self.then(|core, _| core.message(segment, &command, payload, Now::default()));
     }
 
     /// The application receives everything. Gives the values and the last identifier.
@@ -272,11 +279,11 @@ fn it_opens_when_everything_assigned_is_attached() {
     bench.registered(1, assignment(0, &[(0, false), (1, true)]));
     let first = bench.attach();
     assert_eq!(
-        (first.segment, first.mode, first.address.as_deref()),
+        (first.segment, first.how, first.attempt.address.as_deref()),
         (0, Mode::Exclusive, Some("pulsar://b0:1"))
     );
     assert!(!bench.log.contains(&"opened".to_owned()));
-    assert!(bench.attach().mode.is_shared());
+    assert!(bench.attach().how.is_shared());
     assert_eq!(bench.log.last().unwrap(), "opened");
 }
 
@@ -292,7 +299,9 @@ fn an_owner_that_drains_is_waited_for_up_to_the_limit() {
     bench.registered(1, assignment(0, &[(0, false)]));
     let mut attempts = 0;
     while !bench.log.iter().any(|line| line.starts_with("failed")) {
-        if let Some(Subscribe { segment, generation, .. }) = bench.subscribes.pop_front() {
+        if let Some(Subscribe { segment, attempt: Attempt { generation, .. }, .. }) =
+            bench.subscribes.pop_front()
+        {
             attempts += 1;
             bench.then(|core, now| core.attach_failed(segment, generation, busy(), now));
         }
@@ -306,7 +315,8 @@ fn an_owner_that_drains_is_waited_for_up_to_the_limit() {
 fn an_error_that_no_retry_helps_fails_opening() {
     let mut bench = Bench::new();
     bench.registered(1, assignment(0, &[(0, false)]));
-    let Subscribe { segment, generation, .. } = bench.subscribes.pop_front().unwrap();
+    let Subscribe { segment, attempt: Attempt { generation, .. }, .. } =
+        bench.subscribes.pop_front().unwrap();
     let error = Error::server(stc_proto::pulsar::ServerError::IncompatibleSchema as i32, "");
     let log = bench.then(|core, now| core.attach_failed(segment, generation, error, now));
     assert_eq!(log, ["failed IncompatibleSchema"]);
@@ -478,7 +488,7 @@ fn a_flip_drains_and_subscribes_in_the_other_mode() {
     assert!(bench.subscribes.is_empty(), "not before it is detached");
     bench.detached(0);
     let subscribe = bench.attach();
-    assert!(subscribe.mode.is_shared() && subscribe.fresh);
+    assert!(subscribe.how.is_shared() && subscribe.attempt.fresh);
     bench.message(0, 1);
     assert_eq!(bench.receive().0, ["0:1"]);
 }
@@ -511,7 +521,7 @@ fn a_flip_back_during_the_drain_is_finished_all_the_same() {
     bench.ack(&id);
     assert_eq!(bench.accept(), ["detach 0"], "the broker would not send entry 1 again otherwise");
     bench.detached(0);
-    assert_eq!(bench.attach().mode, Mode::Exclusive);
+    assert_eq!(bench.attach().how, Mode::Exclusive);
     bench.message(0, 1);
     assert_eq!(bench.receive().0, ["0:1"]);
 }
@@ -524,7 +534,7 @@ fn a_mode_that_changes_before_the_subscribe_is_answered_needs_no_drain() {
     bench.attach();
     assert_eq!(bench.log[1..], ["detach 0"], "and no permits");
     bench.detached(0);
-    assert!(bench.attach().mode.is_shared());
+    assert!(bench.attach().how.is_shared());
     assert_eq!(bench.log.last().unwrap(), "opened");
 }
 
@@ -556,7 +566,8 @@ fn a_busy_segment_is_tried_again_without_end_once_open() {
     let mut bench = Bench::open(&[]);
     bench.assigned(0, &[(0, false)]);
     for _ in 0..100 {
-        let Subscribe { segment, generation, address, .. } = bench.subscribes.pop_front().unwrap();
+        let Subscribe { segment, attempt: Attempt { generation, address, .. }, .. } =
+            bench.subscribes.pop_front().unwrap();
         assert_eq!(address.as_deref(), Some("pulsar://b0:1"), "the broker is the right one");
         bench.then(|core, now| core.attach_failed(segment, generation, busy(), now));
         bench.pass(1000);
@@ -577,7 +588,7 @@ fn a_lost_connection_brings_everything_open_again() {
     assert!(bench.queue.is_empty(), "entry 1 comes again");
     bench.pass(100);
     let subscribe = bench.attach();
-    assert!(!subscribe.fresh, "the same consumer");
+    assert!(!subscribe.attempt.fresh, "the same consumer");
     bench.message(0, 0);
     bench.message(0, 1);
     assert_eq!(bench.receive().0, ["0:0", "0:1"]);
@@ -596,12 +607,13 @@ fn an_acknowledgement_without_a_connection_is_sent_before_the_permits() {
     bench.ack(&id);
     assert!(bench.sent().is_empty());
     bench.pass(100);
-    let Subscribe { segment, generation, .. } = bench.subscribes.pop_front().unwrap();
+    let Subscribe { segment, attempt: Attempt { generation, .. }, .. } =
+        bench.subscribes.pop_front().unwrap();
     let now = bench.now();
     assert!(bench.core.attached(segment, generation, "pulsar://b0:1".into(), now));
     let effects = bench.core.take_effects();
     assert!(
-        matches!(effects.as_slice(), [Effect::Ack { ack, .. }, Effect::Flow { .. }] if ack.cumulative),
+        matches!(effects.as_slice(), [Effect::Own(Own::Ack { ack, .. }), Effect::Flow { .. }] if ack.cumulative),
         "{effects:?}"
     );
 }
@@ -631,7 +643,7 @@ fn a_late_acknowledgement_of_a_shared_time_leaves_the_others_messages_alone() {
     // The other consumer is gone meanwhile; its entries 1 to 3 are not acknowledged.
     bench.assigned(0, &[(0, false)]);
     bench.pass(100);
-    assert_eq!(bench.attach().mode, Mode::Exclusive);
+    assert_eq!(bench.attach().how, Mode::Exclusive);
     bench.ack(&id);
     assert_eq!(bench.sent(), ["0: 0 4"]);
 }
@@ -644,7 +656,7 @@ fn a_loss_ends_a_drain() {
     bench.assigned(0, &[(0, true)]);
     bench.then(|core, now| core.disconnected(0, now));
     bench.pass(100);
-    assert!(bench.attach().mode.is_shared());
+    assert!(bench.attach().how.is_shared());
     bench.assigned(0, &[]);
     assert_eq!(bench.log, ["flow 0 100", "detach 0"], "the old delivery holds up nothing");
 }
@@ -669,7 +681,7 @@ fn the_answer_to_an_old_acknowledgement_says_nothing_of_the_new_attachment() {
 fn a_moved_segment_follows_the_address_that_the_broker_names() {
     let mut bench = Bench::open(&[(0, false)]);
     bench.then(|core, now| core.closed_by_broker(0, Some("pulsar://new:1".into()), now));
-    assert_eq!(bench.attach().address.as_deref(), Some("pulsar://new:1"));
+    assert_eq!(bench.attach().attempt.address.as_deref(), Some("pulsar://new:1"));
 }
 
 #[test]

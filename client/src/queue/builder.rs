@@ -3,21 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use stc_proto::pulsar::{KeyValue, command_subscribe};
-use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    Face, QueueConsumer,
-    actor::{Actor, Settings},
-};
+use super::{QueueConsumer, kind::Queue};
 use crate::{
     client::Shared,
+    consumer::{Beginning, Handle, check_receiver_queue, check_subscription, life},
     core::{
-        consumer::{ConsumerConfig, ConsumerCore},
-        error::{Category, Error},
+        error::Error,
+        queue::{QueueConfig, QueueCore},
     },
     layout_watch,
-    receive_queue::ReceiveQueue,
-    schema::{Schema, Writers, to_wire},
+    schema::{Schema, to_wire},
 };
 
 /// Where a subscription starts that does not exist yet (client-api §4.1).
@@ -114,26 +110,19 @@ impl<T: 'static> QueueConsumerBuilder<T> {
     async fn attach(self) -> Result<QueueConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
-        let invalid = |why: &str| Error::new(Category::InvalidConfiguration, why);
         let topic = layout_watch::parse_topic(self.topic.as_deref())?;
-        let subscription = self
-            .subscription
-            .filter(|name| !name.is_empty())
-            .ok_or_else(|| invalid("no subscription is set"))?;
-        if self.receiver_queue == 0 {
-            return Err(invalid("the receiver queue holds at least one message"));
-        }
+        let subscription = check_subscription(self.subscription)?;
+        check_receiver_queue(self.receiver_queue)?;
         let mut rng = client.rng();
         let named = self.name.is_some();
         let name = self.name.unwrap_or_else(|| format!("queue-{:010x}", rng.next() >> 24));
         let watch = layout_watch::open(&client, topic).await?;
-        let config = ConsumerConfig {
+        let config = QueueConfig {
             receiver_queue: self.receiver_queue,
             redelivery_delay: self.redelivery_delay.as_millis() as u64,
-            backoff: client.backoff,
-            deviance: client.deviance,
+            life: life(&client),
         };
-        let settings = Settings {
+        let kind = Queue {
             subscription: subscription.clone(),
             name,
             named,
@@ -145,26 +134,10 @@ impl<T: 'static> QueueConsumerBuilder<T> {
             properties: self.properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
         };
         let view = watch.state.borrow().view.clone();
-        let core = ConsumerCore::new(config, view, client.rng(), client.clocks.now());
-        let writers = self.schema.wants_writer().then(|| Writers::new(client.clone(), watch.state.clone()));
-        let face = Arc::new(Face {
-            topic: core.topic().into(),
-            subscription,
-            queue: ReceiveQueue::new(writers),
-            deviance: client.deviance,
-            receiver_queue: self.receiver_queue as usize,
-        });
-        let (requests, receiver) = mpsc::unbounded_channel();
-        let (opened, ready) = oneshot::channel();
-        let limit = client.operation_timeout;
-        let actor = Actor::new(client, core, watch, settings, receiver, face.clone(), alive);
-        tokio::spawn(actor.run(opened));
-        // Dropped on failure, the consumer closes what is attached so far.
-        let consumer = QueueConsumer { requests, face, schema: self.schema };
-        match tokio::time::timeout(limit, ready).await {
-            Ok(Ok(opened)) => opened.map(|()| consumer),
-            Ok(Err(_)) => Err(Error::closed("client")),
-            Err(_) => Err(Error::timeout("subscribing to the topic took too long")),
-        }
+        let core = QueueCore::new(config, view, client.rng(), client.clocks.now());
+        let receiver_queue = self.receiver_queue;
+        let beginning = Beginning { kind, core, watch, registrant: None, receiver_queue };
+        let handle = Handle::open(client, alive, beginning, &*self.schema).await?;
+        Ok(QueueConsumer { handle, subscription: subscription.into(), schema: self.schema })
     }
 }

@@ -8,7 +8,13 @@ use stc_proto::{
 };
 
 use super::*;
-use crate::core::layout::{Layout, tests::dag};
+use crate::core::{
+    backoff::BackoffLimits,
+    deviant::Deviance,
+    layout::{Layout, tests::dag},
+};
+
+type Subscribe = consumer::Subscribe<()>;
 
 const TWO: &[(u64, u32, u32, bool)] =
     &[(0, 0, 0x7fff, false), (1, 0x8000, 0xffff, true), (2, 0, 0x7fff, true)];
@@ -23,7 +29,7 @@ fn view(epoch: u64, segments: &[(u64, u32, u32, bool)]) -> View {
 }
 
 struct Bench {
-    core: ConsumerCore,
+    core: QueueCore,
     now: u64,
     subscribes: Vec<Subscribe>,
     delivered: Vec<Delivery>,
@@ -32,13 +38,16 @@ struct Bench {
 
 impl Bench {
     fn new(segments: &[(u64, u32, u32, bool)]) -> Self {
-        let config = ConsumerConfig {
+        let config = QueueConfig {
             receiver_queue: 4,
             redelivery_delay: 100,
-            backoff: BackoffLimits { initial: 100, max: 1000 },
-            deviance: Deviance::default(),
+            life: LifeConfig {
+                open_limit: 30_000,
+                backoff: BackoffLimits { initial: 100, max: 1000 },
+                deviance: Deviance::default(),
+            },
         };
-        let core = ConsumerCore::new(config, view(0, segments), Rng::new(1), Now::default());
+        let core = QueueCore::new(config, view(0, segments), Rng::new(1), Now::default());
         let mut bench =
             Bench { core, now: 0, subscribes: Vec::new(), delivered: Vec::new(), others: Vec::new() };
         bench.collect();
@@ -69,7 +78,7 @@ impl Bench {
         }
     }
 
-    fn step(&mut self, event: impl FnOnce(&mut ConsumerCore, Now)) {
+    fn step(&mut self, event: impl FnOnce(&mut QueueCore, Now)) {
         let now = self.now();
         event(&mut self.core, now);
         self.collect();
@@ -77,8 +86,8 @@ impl Bench {
 
     fn subscribe_next(&mut self) -> Subscribe {
         let subscribe = self.subscribes.remove(0);
-        let at = subscribe.address.clone().unwrap_or_default();
-        assert!(self.core.attached(subscribe.segment, subscribe.generation, at, self.now()));
+        let at = subscribe.attempt.address.clone().unwrap_or_default();
+        assert!(self.core.attached(subscribe.segment, subscribe.attempt.generation, at, self.now()));
         self.collect();
         subscribe
     }
@@ -101,7 +110,7 @@ impl Bench {
             ack_set: ack_set.to_vec(),
             ..Default::default()
         };
-        self.core.message(segment, &command, Entry::new(metadata, payload).to_bytes());
+        self.core.message(segment, &command, Entry::new(metadata, payload).to_bytes(), self.now());
         self.collect();
     }
 
@@ -119,7 +128,7 @@ fn id(entry: u64) -> MessageIdData {
 }
 
 fn ack(segment: u64, id: MessageIdData) -> Effect {
-    Effect::Ack { segment, ids: vec![id], cumulative: false, invalid: None }
+    Effect::Own(Own::Ack { segment, ids: vec![id], cumulative: false, invalid: None })
 }
 
 #[test]
@@ -140,8 +149,8 @@ fn a_refused_segment_fails_the_subscribe() {
     let mut bench = Bench::new(TWO);
     let subscribe = bench.subscribes.remove(1);
     let busy = Error::new(Category::ConsumerBusy, "exclusive");
-    bench.step(|core, now| core.attach_failed(1, subscribe.generation, busy.clone(), now));
-    assert_eq!(bench.others, [Effect::Opened(Err(busy))]);
+    bench.step(|core, now| core.attach_failed(1, subscribe.attempt.generation, busy.clone(), now));
+    assert_eq!(bench.others.last(), Some(&Effect::Opened(Err(busy))));
 }
 
 #[test]
@@ -152,11 +161,14 @@ fn acknowledgements_go_to_the_segment_of_the_message() {
     assert_eq!(bench.values(), [b"a", b"b"]);
     for (index, expected) in [(1, ack(2, id(4))), (0, ack(1, id(3)))] {
         let message = bench.delivered[index].id.clone();
-        bench.step(|core, _| core.acknowledge(&message).unwrap());
+        bench.step(|core, now| core.acknowledge(&message, now).unwrap());
         assert_eq!(bench.take_others(), [expected]);
     }
     let latest = MessageId::latest();
-    assert_eq!(bench.core.acknowledge(&latest).unwrap_err().category(), Category::InvalidConfiguration);
+    assert_eq!(
+        bench.core.acknowledge(&latest, Now::default()).unwrap_err().category(),
+        Category::InvalidConfiguration
+    );
 }
 
 #[test]
@@ -165,10 +177,10 @@ fn members_of_a_batch_are_acknowledged_one_by_one() {
     bench.message(1, 3, &["a", "b", "c"], &[0b110]);
     assert_eq!(bench.values(), [b"b", b"c"], "a was acknowledged before");
     let (b, c) = (bench.delivered[0].id.clone(), bench.delivered[1].id.clone());
-    bench.step(|core, _| core.acknowledge(&c).unwrap());
+    bench.step(|core, now| core.acknowledge(&c, now).unwrap());
     let partial = MessageIdData { ack_set: vec![0b010], batch_size: Some(3), ..id(3) };
     assert_eq!(bench.take_others(), [ack(1, partial)]);
-    bench.step(|core, _| core.acknowledge(&b).unwrap());
+    bench.step(|core, now| core.acknowledge(&b, now).unwrap());
     assert_eq!(bench.take_others(), [ack(1, id(3))]);
 }
 
@@ -194,7 +206,7 @@ fn a_rejected_message_is_asked_for_after_the_delay_and_comes_alone() {
     bench.now = bench.core.next_deadline().unwrap();
     assert_eq!(bench.now, 100);
     bench.step(|core, now| core.tick(now));
-    assert_eq!(bench.take_others(), [Effect::Redeliver { segment: 1, ids: vec![id(3)] }]);
+    assert_eq!(bench.take_others(), [Effect::Own(Own::Redeliver { segment: 1, ids: vec![id(3)] })]);
     bench.message(1, 3, &["a", "b"], &[]);
     assert_eq!(bench.values(), [b"a", b"b", b"b"], "a is with the application already");
 }
@@ -221,7 +233,7 @@ fn an_ended_segment_is_left_once_all_of_it_is_acknowledged() {
     bench.step(|core, now| core.end_of_topic(0, now));
     assert!(bench.others.is_empty());
     let message = bench.delivered[0].id.clone();
-    bench.step(|core, _| core.acknowledge(&message).unwrap());
+    bench.step(|core, now| core.acknowledge(&message, now).unwrap());
     assert_eq!(bench.take_others(), [ack(0, id(3)), Effect::Detach { segment: 0 }]);
     bench.step(|core, now| core.detached(0, now));
     bench.step(|core, now| core.apply_layout(view(0, TWO), now));
@@ -234,8 +246,8 @@ fn after_a_lost_connection_the_segment_is_subscribed_again_and_held_acknowledgem
     bench.message(1, 3, &["a"], &[]);
     let message = bench.delivered[0].id.clone();
     bench.step(|core, now| core.disconnected(1, now));
-    assert_eq!(bench.take_others(), [Effect::Purge { segment: 1 }]);
-    bench.step(|core, _| core.acknowledge(&message).unwrap());
+    assert_eq!(bench.take_others(), [Effect::Own(Own::Purge { segment: 1 })]);
+    bench.step(|core, now| core.acknowledge(&message, now).unwrap());
     assert!(bench.take_others().is_empty());
     bench.now = bench.core.next_deadline().unwrap();
     bench.step(|core, now| core.tick(now));
@@ -247,11 +259,12 @@ fn after_a_lost_connection_the_segment_is_subscribed_again_and_held_acknowledgem
 fn a_corrupt_entry_is_acknowledged_with_the_reason() {
     let mut bench = Bench::open(TWO);
     let command = CommandMessage { message_id: id(3), ..Default::default() };
-    bench.step(|core, _| core.message(1, &command, Bytes::from_static(&[0x0e, 0x01, 1, 2, 3, 4, 5])));
+    let payload = Bytes::from_static(&[0x0e, 0x01, 1, 2, 3, 4, 5]);
+    bench.step(|core, now| core.message(1, &command, payload, now));
     let reason = Some(ValidationError::ChecksumMismatch);
     assert_eq!(
         bench.take_others(),
-        [Effect::Ack { segment: 1, ids: vec![id(3)], cumulative: false, invalid: reason }]
+        [Effect::Own(Own::Ack { segment: 1, ids: vec![id(3)], cumulative: false, invalid: reason })]
     );
     assert!(bench.delivered.is_empty());
 }

@@ -1,0 +1,122 @@
+//! The queue consumer (client-api §4.2): its public handle, and what its task does differently from that of others.
+
+mod builder;
+mod kind;
+
+use std::{sync::Arc, time::Duration};
+
+pub use builder::{InitialPosition, QueueConsumerBuilder};
+
+use self::kind::{Queue, Request};
+use crate::{
+    consumer::Handle,
+    core::{consumer::Delivery, deviant::Deviant, error::Error, message_id::MessageId},
+    message::Message,
+    schema::Schema,
+};
+
+/// Receives the messages of a topic in no particular order, sharing them with the other queue consumers of its
+/// subscription (client-api §4.2). Stays valid until it is closed, whatever happens to connections and layout.
+///
+/// Cheap to clone; all clones are one consumer. When the last clone is dropped the consumer closes by itself.
+pub struct QueueConsumer<T> {
+    handle: Handle<Queue>,
+    subscription: Arc<str>,
+    schema: Arc<dyn Schema<T>>,
+}
+
+impl<T> Clone for QueueConsumer<T> {
+    fn clone(&self) -> Self {
+        QueueConsumer {
+            handle: self.handle.clone(),
+            subscription: self.subscription.clone(),
+            schema: self.schema.clone(),
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for QueueConsumer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueueConsumer")
+            .field("topic", &self.handle.face.topic)
+            .field("subscription", &self.subscription)
+            .finish()
+    }
+}
+
+impl<T: 'static> QueueConsumer<T> {
+    /// The canonical name of the topic.
+    pub fn topic(&self) -> &str {
+        &self.handle.face.topic
+    }
+
+    /// The subscription's name.
+    pub fn subscription(&self) -> &str {
+        &self.subscription
+    }
+
+    /// Waits for a message (client-api §4).
+    ///
+    /// # Errors
+    /// `AlreadyClosed` once the consumer is closed.
+    pub async fn receive(&self) -> Result<Message<T>, Error> {
+        Ok(self.received(self.handle.receive().await?))
+    }
+
+    /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
+    ///
+    /// # Errors
+    /// As for [`QueueConsumer::receive`].
+    pub async fn receive_timeout(&self, limit: Duration) -> Result<Option<Message<T>>, Error> {
+        Ok(self.handle.receive_timeout(limit).await?.map(|delivery| self.received(delivery)))
+    }
+
+    /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
+    /// with fewer when as many as the receive queue may hold are there. Nothing is lost when the future is dropped.
+    ///
+    /// # Errors
+    /// As for [`QueueConsumer::receive`].
+    pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
+        let taken = self.handle.receive_multi(max, limit).await?;
+        Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
+    }
+
+    /// Acknowledges one message (client-api §4.2): it will not be delivered again. Others, of the same batch too,
+    /// stay as they are.
+    ///
+    /// Completes when the acknowledgement is on its way; one that a failing connection swallows has the message
+    /// delivered again.
+    ///
+    /// # Errors
+    /// `AlreadyClosed`, or `InvalidConfiguration` for an identifier that is no message's.
+    pub async fn acknowledge(&self, id: &MessageId) -> Result<(), Error> {
+        self.handle.ask(|done| Request::Acknowledge(id.clone(), done)).await
+    }
+
+    /// Has one message delivered again, after the redelivery delay (client-api §4.2).
+    ///
+    /// # Errors
+    /// As for [`QueueConsumer::acknowledge`].
+    pub async fn negative_acknowledge(&self, id: &MessageId) -> Result<(), Error> {
+        self.handle.ask(|done| Request::Reject(id.clone(), done)).await
+    }
+
+    /// Releases everything (client-behavior §10); acknowledges nothing. Closing again waits for the same and succeeds.
+    ///
+    /// # Errors
+    /// None today; closing is best effort.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.handle.close().await
+    }
+
+    fn received(&self, delivery: Delivery) -> Message<T> {
+        self.handle.tell(Request::Consumed(delivery.segment));
+        let topic = if self.handle.face.deviance.is(Deviant::ReportSegmentTopic) {
+            format!("{}/{}", self.handle.face.topic.replace("topic://", "segment://"), delivery.segment)
+                .into()
+        } else {
+            self.handle.face.topic.clone()
+        };
+        Message::new(delivery, topic, self.schema.clone())
+    }
+}

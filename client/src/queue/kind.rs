@@ -1,0 +1,114 @@
+//! What the task of a queue consumer does differently from that of others.
+
+use stc_proto::pulsar::{
+    CommandAck, CommandRedeliverUnacknowledgedMessages, CommandSubscribe, KeyValue, Schema as WireSchema,
+    command_ack::AckType, command_subscribe,
+};
+
+use crate::{
+    client::Shared,
+    consumer::{Actor, Done, Kind},
+    core::{
+        consumer::Subscribe,
+        deviant::Deviant,
+        error::Error,
+        message_id::MessageId,
+        queue::{Own, QueueCore},
+    },
+    producer::without_schema,
+};
+
+/// What every SUBSCRIBE of a consumer carries.
+#[derive(Clone)]
+pub(crate) struct Queue {
+    pub(crate) subscription: String,
+    pub(crate) name: String,
+    /// Whether the application gave the name.
+    pub(crate) named: bool,
+    pub(crate) initial_position: command_subscribe::InitialPosition,
+    pub(crate) schema: Option<WireSchema>,
+    pub(crate) properties: Vec<KeyValue>,
+}
+
+pub(crate) enum Request {
+    Acknowledge(MessageId, Done),
+    Reject(MessageId, Done),
+    /// A message of a segment was taken out of the receive queue.
+    Consumed(u64),
+}
+
+impl Kind for Queue {
+    type Core = QueueCore;
+    type Request = Request;
+    type Answer = ();
+
+    fn request(actor: &mut Actor<Self>, request: Request) {
+        let now = actor.client.clocks.now();
+        let refused = actor.is_closing().then(|| Error::closed("consumer"));
+        match request {
+            Request::Acknowledge(id, done) => {
+                let result = refused.map_or_else(|| actor.core.acknowledge(&id, now), Err);
+                // On the wire before the application is told.
+                actor.perform();
+                let _ = done.send(result);
+            }
+            Request::Reject(id, done) => {
+                let result = refused.map_or_else(|| actor.core.reject(&id, now), Err);
+                let _ = done.send(result);
+            }
+            Request::Consumed(segment) => actor.core.consumed(segment, 1),
+        }
+    }
+
+    fn carry_out(actor: &mut Actor<Self>, own: Own) {
+        match own {
+            Own::Ack { segment, ids, cumulative, invalid } => {
+                actor.attachments.send(segment, |consumer_id| {
+                    let ack_type = if cumulative { AckType::Cumulative } else { AckType::Individual };
+                    CommandAck {
+                        consumer_id,
+                        ack_type: ack_type as i32,
+                        message_id: ids,
+                        validation_error: invalid.map(|reason| reason as i32),
+                        ..Default::default()
+                    }
+                    .into()
+                });
+            }
+            Own::Redeliver { segment, ids } => actor.attachments.send(segment, |consumer_id| {
+                let message_ids = ids;
+                CommandRedeliverUnacknowledgedMessages { consumer_id, message_ids, consumer_epoch: None }
+                    .into()
+            }),
+            Own::Purge { segment } => {
+                actor.face.queue.purge(|delivery| delivery.segment == segment);
+            }
+        }
+    }
+
+    fn answered(_: &mut Actor<Self>, (): ()) {}
+
+    fn subscribe(&self, client: &Shared, subscribe: &Subscribe<()>) -> CommandSubscribe {
+        let sub_type = if client.deviance.is(Deviant::ExclusiveSubscription) {
+            command_subscribe::SubType::Exclusive
+        } else if client.deviance.is(Deviant::SubscribeFailover) {
+            command_subscribe::SubType::Failover
+        } else {
+            command_subscribe::SubType::Shared
+        };
+        let segment = subscribe.segment;
+        CommandSubscribe {
+            subscription: self.subscription.clone(),
+            sub_type: sub_type as i32,
+            consumer_name: Some(match self.named {
+                true => format!("{}-seg-{segment}", self.name),
+                false => self.name.clone(),
+            }),
+            durable: Some(true),
+            schema: self.schema.clone().filter(|_| !without_schema(client, segment)),
+            initial_position: Some(self.initial_position as i32),
+            subscription_properties: self.properties.clone(),
+            ..Default::default()
+        }
+    }
+}
