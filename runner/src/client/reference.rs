@@ -3,7 +3,6 @@
 mod positions;
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -20,11 +19,12 @@ use stc_client::{
 use stc_reports::ClientInfo;
 
 use super::{
-    AccessMode, ApiError, Batching, Boundary, CheckpointOptions, ClientError, ClientId, ClientOptions,
-    ClientUnderTest, Compression, ConsumerId, Described, MessageId, Outgoing, ProducerId, ProducerOptions,
-    QueueOptions, Received, Reply, SchemaKind, Signalled, StreamOptions, TicketId, Value,
+    AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
+    ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, MessageId, Order, Outgoing,
+    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, StreamOptions,
+    TicketId, Value,
 };
-use crate::run::ClientFactory;
+use crate::run::{ClientFactory, Opening};
 use crate::target::Broker;
 
 mod queue;
@@ -54,10 +54,21 @@ impl ClientFactory for ReferenceFactory {
         ClientInfo { name, version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 
-    fn start<'a>(&'a self, broker: &'a Broker, seed: u64) -> Reply<'a, Rc<dyn ClientUnderTest>> {
+    fn start<'a>(&'a self, broker: &'a Broker, opening: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
         let cluster = broker.cluster.clone().filter(|_| broker.in_memory);
-        let client = ReferenceClient { deviant: self.deviant, seed, cluster, ..ReferenceClient::default() };
-        Box::pin(async move { Ok(Rc::new(client) as Rc<dyn ClientUnderTest>) })
+        let client = self.make(opening.seed, cluster);
+        Box::pin(async move { Ok(client) })
+    }
+}
+
+impl ReferenceFactory {
+    /// A client that reaches its brokers by TCP.
+    pub fn outside(&self, seed: u64) -> Rc<dyn ClientUnderTest> {
+        self.make(seed, None)
+    }
+
+    fn make(&self, seed: u64, cluster: Option<SimCluster>) -> Rc<dyn ClientUnderTest> {
+        Rc::new(ReferenceClient { deviant: self.deviant, seed, cluster, ..ReferenceClient::default() })
     }
 }
 
@@ -404,7 +415,7 @@ impl ClientUnderTest for ReferenceClient {
         reply(async move { self.consumer(consumer)?.receive(wait_ms).await })
     }
 
-    fn receive_many(&self, consumer: ConsumerId, max: usize, wait_ms: u64) -> Reply<'_, Vec<Received>> {
+    fn receive_many(&self, consumer: ConsumerId, max: u32, wait_ms: u64) -> Reply<'_, Vec<Received>> {
         reply(async move {
             self.consumer(consumer)?.queue("receiveMulti of this consumer")?.receive_many(max, wait_ms).await
         })
@@ -442,10 +453,10 @@ impl ClientUnderTest for ReferenceClient {
         })
     }
 
-    fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Vec<u8>> {
+    fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Checkpoint> {
         reply(async move {
             match self.consumer(consumer)? {
-                Consumer::Checkpoint(reader) => Ok(self.checkpoint_bytes(&reader.checkpoint())),
+                Consumer::Checkpoint(reader) => Ok(self.serialized(&reader.checkpoint())),
                 Consumer::Queue(_) | Consumer::Stream(_) => not_offered("checkpoints of this consumer"),
             }
         })
@@ -459,11 +470,11 @@ impl ClientUnderTest for ReferenceClient {
         reply(async move { Ok(self.boundary(boundary)) })
     }
 
-    fn restore_id(&self, bytes: Vec<u8>) -> Reply<'_, MessageId> {
-        reply(async move { Ok(id(&self.restored(&bytes)?)) })
+    fn restore_id(&self, id: MessageId) -> Reply<'_, MessageId> {
+        reply(async move { Ok(self::id(&self.restored(&id.bytes)?)) })
     }
 
-    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering> {
+    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Order> {
         reply(async move { self.compared(&one, &other) })
     }
 
