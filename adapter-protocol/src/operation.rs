@@ -47,7 +47,8 @@ macro_rules! for_each_operation {
             /// for each. A send whose call itself fails has that failure as its outcome.
             "sendAsync" send_async SendAsync [Async]
                 { producer: ProducerId, messages: Vec<Outgoing> } -> Vec<TicketId>;
-            /// Waits for the outcome of an asynchronous send. Each is asked for once.
+            /// Waits for the outcome of an asynchronous send. It may be asked for again, also while the first request waits,
+            /// and is the same then.
             "sendOutcome" outcome SendOutcome [Async] { ticket: TicketId } -> MessageId;
             /// Flush.
             "flush" flush Flush [] { producer: ProducerId } -> ();

@@ -39,7 +39,7 @@ pub trait ClientUnderTest {
     /// Asynchronous sends, called one after another; completes when the last call has returned. A send whose call
     /// itself fails has that failure as its outcome.
     fn send_async(&self, producer: ProducerId, messages: Vec<Outgoing>) -> Reply<'_, Vec<TicketId>>;
-    /// Waits for the outcome of an asynchronous send. Each can be asked for once.
+    /// Waits for the outcome of an asynchronous send. Whoever asks again gets the same.
     fn outcome(&self, ticket: TicketId) -> Reply<'_, MessageId>;
     /// Flush.
     fn flush(&self, producer: ProducerId) -> Reply<'_, ()>;

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{LocalBoxFuture, Shared};
 use sim_broker::SimCluster;
 use stc_client::{
     BoxFuture, BrokerAddress, BytesSchema, Clock, Error, Int64Schema, Link, Message, MessageBuilder,
-    Producer, PulsarClient, Schema, SchemaInfo, SendTicket, StringSchema, Transport,
+    Producer, PulsarClient, Schema, SchemaInfo, StringSchema, Transport,
 };
 use stc_reports::ClientInfo;
 
@@ -130,8 +132,11 @@ struct ReferenceClient {
     clients: RefCell<BTreeMap<ClientId, PulsarClient>>,
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
     consumers: RefCell<BTreeMap<ConsumerId, Consumer>>,
-    tickets: RefCell<BTreeMap<TicketId, SendTicket>>,
+    tickets: RefCell<BTreeMap<TicketId, Outcome>>,
 }
+
+/// The outcome of a send, for whoever asks and as often as they ask.
+type Outcome = Shared<LocalBoxFuture<'static, Result<MessageId, ClientError>>>;
 
 /// A consumer of any kind.
 #[derive(Clone)]
@@ -360,7 +365,9 @@ impl ClientUnderTest for ReferenceClient {
             let mut tickets = Vec::with_capacity(messages.len());
             for outgoing in messages {
                 let ticket = TicketId(self.number());
-                self.tickets.borrow_mut().insert(ticket, message(&producer, outgoing).send_async());
+                let sending = message(&producer, outgoing).send_async();
+                let outcome = async move { sending.await.map(|sent| id(&sent)).map_err(failed) };
+                self.tickets.borrow_mut().insert(ticket, outcome.boxed_local().shared());
                 tickets.push(ticket);
             }
             Ok(tickets)
@@ -368,15 +375,8 @@ impl ClientUnderTest for ReferenceClient {
     }
 
     fn outcome(&self, ticket: TicketId) -> Reply<'_, MessageId> {
-        // A future that is dropped before it ends gives its ticket back, so that the outcome can be asked for again.
-        let mut asked =
-            Asked { ticket, waiting: self.tickets.borrow_mut().remove(&ticket), tickets: &self.tickets };
-        reply(async move {
-            let Some(waiting) = asked.waiting.as_mut() else { return Err(unknown("ticket")) };
-            let outcome = waiting.await;
-            drop(asked.waiting.take());
-            outcome.map(|sent| id(&sent)).map_err(failed)
-        })
+        let outcome = self.tickets.borrow().get(&ticket).cloned();
+        reply(async move { outcome.ok_or_else(|| unknown("ticket"))?.await })
     }
 
     fn flush(&self, producer: ProducerId) -> Reply<'_, ()> {
@@ -486,21 +486,6 @@ impl ClientUnderTest for ReferenceClient {
             }
             Ok(())
         })
-    }
-}
-
-/// An outcome that is being waited for.
-struct Asked<'a> {
-    ticket: TicketId,
-    waiting: Option<SendTicket>,
-    tickets: &'a RefCell<BTreeMap<TicketId, SendTicket>>,
-}
-
-impl Drop for Asked<'_> {
-    fn drop(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
-            self.tickets.borrow_mut().insert(self.ticket, waiting);
-        }
     }
 }
 
