@@ -7,6 +7,10 @@
 //! | [`options`] | how clients, producers and consumers are made |
 //! | [`message`] | messages, values, identifiers |
 //! | [`error`] | why an operation gave nothing |
+//! | [`operation`] | the operations: one table with name, parameters and result of each |
+//! | [`session`] | how a process introduces itself, and where scenarios begin and end |
+//! | [`rpc`] | requests, answers, errors and lines: JSON-RPC 2.0 |
+//! | [`schema`], [`reference`](mod@reference) | the JSON Schema of all that, and the table for people |
 //! | [`encoding`] | bytes and pairs in JSON |
 //!
 //! Nothing here is a type of any client, and nothing judges. In JSON, names are in camel case, bytes are base64, absent
@@ -18,12 +22,19 @@ pub mod encoding;
 pub mod error;
 pub mod handle;
 pub mod message;
+pub mod operation;
 pub mod options;
+pub mod reference;
+pub mod rpc;
+pub mod schema;
+pub mod session;
 
 pub use error::{ApiError, ClientError, Signalled};
 pub use handle::{ClientId, ConsumerId, ProducerId, TicketId};
-pub use message::{MessageId, Order, Outgoing, Received, SchemaKind, Value};
+pub use message::{Checkpoint, MessageId, Order, Outgoing, Received, SchemaKind, Value};
+pub use operation::Operation;
 pub use options::{
     AccessMode, Batching, Boundary, CheckpointOptions, ClientOptions, Compression, Described,
     InitialPosition, ProducerOptions, QueueOptions, StartPosition, StreamOptions,
 };
+pub use session::{Capability, EndScenario, Initialize, Initialized, Sdk, StartScenario, Suite};

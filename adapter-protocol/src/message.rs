@@ -16,6 +16,15 @@ pub struct MessageId {
     pub bytes: Vec<u8>,
 }
 
+/// A captured position of a checkpoint consumer, in the SDK's own serialized form, which is opaque.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Checkpoint {
+    /// The serialized form.
+    #[serde(with = "Base64")]
+    pub bytes: Vec<u8>,
+}
+
 /// How an SDK orders two identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

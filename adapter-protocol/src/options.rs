@@ -5,8 +5,8 @@ use std::ops::Not;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::{Base64, Pairs};
-use crate::message::SchemaKind;
+use crate::encoding::Pairs;
+use crate::message::{Checkpoint, SchemaKind};
 
 /// Options of a client object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -140,7 +140,7 @@ pub enum StartPosition {
     /// At one of the two checkpoints that every topic has.
     Boundary(Boundary),
     /// At a captured checkpoint, restored from its bytes.
-    Checkpoint(#[serde(with = "Base64")] Vec<u8>),
+    Checkpoint(Checkpoint),
 }
 
 /// Options of a checkpoint consumer. Absent ones are the SDK's defaults.

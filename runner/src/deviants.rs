@@ -177,11 +177,11 @@ impl Bench<'_> {
     fn config(&self, deviant: Option<&DeviantInfo>) -> RunConfig {
         let with = deviant.map(|d| format!(" --deviant {}", d.name)).unwrap_or_default();
         RunConfig {
-            environment: Arc::new(Environment {
-                target: TargetConfig::Memory,
-                profile: "spec-1.0".to_owned(),
-                client: Arc::new(ReferenceFactory { deviant: deviant.map(|d| d.deviant) }),
-            }),
+            environment: Arc::new(Environment::new(
+                TargetConfig::Memory,
+                "spec-1.0",
+                Arc::new(ReferenceFactory { deviant: deviant.map(|d| d.deviant) }),
+            )),
             seed: self.seed,
             jobs: self.jobs,
             trace: Trace::Failed,

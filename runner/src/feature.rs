@@ -102,12 +102,26 @@ pub fn load(dir: &Path) -> Result<Vec<Scenario>, FeatureError> {
     let mut files = Vec::new();
     collect(dir, &mut files)?;
     files.sort();
-    let mut scenarios = Vec::new();
+    let mut texts = Vec::new();
     for path in files {
         let text =
             fs::read_to_string(&path).map_err(|source| FeatureError::Read { path: path.clone(), source })?;
         let name = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().into_owned();
-        scenarios.extend(parse(&name, &text)?);
+        texts.push((name, text));
+    }
+    parse_all(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+}
+
+/// Reads the texts of several feature files, each with its name.
+///
+/// # Errors
+/// [`FeatureError::Mistake`]: the first one found.
+pub fn parse_all<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Vec<Scenario>, FeatureError> {
+    let mut scenarios = Vec::new();
+    for (name, text) in files {
+        scenarios.extend(parse(name, text)?);
     }
     unique(&scenarios)?;
     Ok(scenarios)

@@ -9,18 +9,21 @@
 //! | [`world`] | what one scenario has made so far |
 //! | [`steps`] | the vocabulary of the scenarios |
 //! | [`judge`] | how a step says what it found |
+//! | [`adapter`] | clients in other processes, through the adapter protocol |
 //! | [`client`] | the client under test behind one trait; the reference client |
 //! | [`target`] | the broker side: simulated in memory or over TCP, or elsewhere |
 //! | [`stored`] | what the brokers have stored, message by message |
 //! | [`wire`], [`transcript`] | the journal: decoded for steps, one line a record for people |
 //! | [`suite`], [`report`] | the suite as a whole, and from results to the report model |
 //! | [`cli`], `deviants` | the two commands: judge a client, test the suite itself (feature `deviants`) |
+//! | [`program`] | the program `stc` |
 //!
 //! A scenario has its own thread, runtime, cluster, names and seed. Nothing it finds depends on what runs beside it.
 
 // println! panics when the reader is gone; `stc_runner::output` does not.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod adapter;
 pub mod catalogue;
 pub mod cli;
 pub mod client;
@@ -30,6 +33,7 @@ mod driver;
 pub mod feature;
 pub mod judge;
 pub mod output;
+pub mod program;
 pub mod report;
 pub mod run;
 pub mod select;

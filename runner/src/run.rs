@@ -35,8 +35,22 @@ const SPIN_LIMIT: Duration = Duration::from_secs(180);
 pub trait ClientFactory: Send + Sync {
     /// Who the client is.
     fn info(&self) -> ClientInfo;
+    /// What the scenario is about and the client says that it does not offer; the scenario is not run then.
+    fn missing(&self, scenario: &Scenario) -> Option<String> {
+        let _ = scenario;
+        None
+    }
     /// Starts a client that can reach `broker`.
-    fn start<'a>(&'a self, broker: &'a Broker, seed: u64) -> Reply<'a, Rc<dyn ClientUnderTest>>;
+    fn start<'a>(&'a self, broker: &'a Broker, opening: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>>;
+}
+
+/// What a client is started for.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening<'a> {
+    /// Id of the scenario.
+    pub scenario: &'a str,
+    /// Its seed.
+    pub seed: u64,
 }
 
 /// What all scenarios of a run share; nothing in it changes.
@@ -47,6 +61,25 @@ pub struct Environment {
     pub profile: String,
     /// The client.
     pub client: Arc<dyn ClientFactory>,
+    /// How long one step may take in real time, where that is not the usual.
+    pub step_limit: Option<Duration>,
+}
+
+impl Environment {
+    /// An environment with the usual limits.
+    pub fn new(target: TargetConfig, profile: &str, client: Arc<dyn ClientFactory>) -> Environment {
+        Environment { target, profile: profile.to_owned(), client, step_limit: None }
+    }
+
+    /// How long one operation may take that has a time-out of its own in the client: a little less than its step.
+    pub fn operation_limit(&self) -> Duration {
+        if self.target.is_memory() { VIRTUAL_LIMIT / 2 } else { self.step_limit() * 5 / 6 }
+    }
+
+    /// How long one step may take, in the time of the target.
+    pub fn step_limit(&self) -> Duration {
+        if self.target.is_memory() { VIRTUAL_LIMIT } else { self.step_limit.unwrap_or(REAL_LIMIT) }
+    }
 }
 
 /// Whose wire transcripts the results keep.
@@ -105,6 +138,12 @@ pub fn scenario_seed(run: u64, id: &str) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
+/// [`SPIN_LIMIT`], or more where steps may take longer.
+fn spin_limit(config: &RunConfig) -> Duration {
+    let step = config.environment.step_limit.unwrap_or_default();
+    SPIN_LIMIT.max(step.saturating_mul(2).saturating_add(Duration::from_secs(60)))
+}
+
 /// Runs one scenario in a thread of its own, so that one that never ends takes nothing else with it.
 fn supervised(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
     let (sender, receiver) = mpsc::channel();
@@ -117,7 +156,7 @@ fn supervised(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
     });
     let mut result = match spawned {
         Err(e) => bare(scenario, config, Verdict::CouldNotRun, format!("no thread: {e}")),
-        Ok(handle) => match receiver.recv_timeout(SPIN_LIMIT) {
+        Ok(handle) => match receiver.recv_timeout(spin_limit(config)) {
             Ok(result) => result,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 bare(scenario, config, Verdict::Fail, "the client is busy without end".to_owned())
@@ -142,7 +181,7 @@ fn in_runtime(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
         Ok(runtime) => runtime,
         Err(e) => return bare(scenario, config, Verdict::CouldNotRun, format!("no runtime: {e}")),
     };
-    let limit = if in_memory { VIRTUAL_LIMIT } else { REAL_LIMIT };
+    let limit = config.environment.step_limit();
     let result = LocalSet::new().block_on(&runtime, one(scenario, config, limit));
     // A blocking admin call may still be under way; its answer interests nobody.
     runtime.shutdown_background();
@@ -150,6 +189,14 @@ fn in_runtime(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
 }
 
 async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> ScenarioResult {
+    if let Some(capability) = config.environment.client.missing(scenario) {
+        return bare(
+            scenario,
+            config,
+            Verdict::Unsupported,
+            format!("the client does not offer {capability}"),
+        );
+    }
     let seed = scenario_seed(config.seed, &scenario.id);
     let mut world = World::new(scenario, Arc::clone(&config.environment), seed);
     let mut driven = driver::drive(scenario, &mut world, &World::collection(), limit).await;
@@ -268,7 +315,7 @@ fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: Stri
         checklist: scenario.checklist.clone(),
         requirements: scenario.requirements.clone(),
         verdict,
-        reason: (verdict == Verdict::CouldNotRun).then_some(message),
+        reason: matches!(verdict, Verdict::CouldNotRun | Verdict::Unsupported).then_some(message),
         duration_ms: 0,
         steps: Vec::new(),
         failure,

@@ -13,6 +13,8 @@ use crate::run::{self, RunConfig};
 use crate::select::{Selection, SelectionError, unmet};
 use crate::target::TargetConfig;
 
+include!(concat!(env!("OUT_DIR"), "/features.rs"));
+
 /// Scenarios and requirements.
 #[derive(Debug, Clone)]
 pub struct Suite {
@@ -42,6 +44,17 @@ impl Suite {
         Ok(Suite {
             catalogue: Catalogue::load(&dir.join("requirements.yaml"))?,
             scenarios: feature::load(dir)?,
+        })
+    }
+
+    /// The suite that this program carries.
+    ///
+    /// # Errors
+    /// [`SuiteError`]: the files were wrong when the program was built.
+    pub fn embedded() -> Result<Suite, SuiteError> {
+        Ok(Suite {
+            catalogue: Catalogue::parse(CATALOGUE)?,
+            scenarios: feature::parse_all(FEATURES.iter().copied())?,
         })
     }
 

@@ -19,7 +19,7 @@ use crate::client::{
 };
 use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
-use crate::run::Environment;
+use crate::run::{Environment, Opening};
 use crate::steps::checkpoint::Reading;
 use crate::target::{Broker, Setup, TargetConfig, layout};
 use crate::wire::Wire;
@@ -250,7 +250,8 @@ impl World {
             return Rc::clone(client);
         }
         let broker = self.broker().await;
-        match self.environment.client.start(&broker, self.seed).await {
+        let opening = Opening { scenario: &self.scenario, seed: self.seed };
+        match self.environment.client.start(&broker, opening).await {
             Ok(client) => {
                 self.client = Some(Rc::clone(&client));
                 client
@@ -412,7 +413,7 @@ impl World {
 
     /// Bounds an operation that has a time-out of its own in the client.
     pub async fn within<T>(&self, operation: Reply<'_, T>) -> Result<T, ClientError> {
-        let limit = if self.virtual_time() { Duration::from_secs(300) } else { Duration::from_secs(75) };
+        let limit = self.environment.operation_limit();
         tokio::time::timeout(limit, operation).await.unwrap_or(Err(ClientError::Hangs(limit.as_secs())))
     }
 

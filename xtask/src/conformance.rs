@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use stc_runner::cli::{self, ConformanceArgs};
+use stc_runner::output::complain;
+use stc_runner::suite::Suite;
 
-use crate::workspace_root;
+use crate::{exit, workspace_root};
 
 /// How the command is called.
 pub const PROGRAM: &str = "cargo xtask conformance";
@@ -13,5 +15,12 @@ pub const PROGRAM: &str = "cargo xtask conformance";
 /// its environment failed.
 #[must_use]
 pub fn run(args: &ConformanceArgs) -> ExitCode {
-    cli::conformance(args, &workspace_root().join("features"), PROGRAM).into()
+    // From the folder, so that an edited feature needs no build.
+    match Suite::load(&workspace_root().join("features")) {
+        Ok(suite) => cli::conformance(args, &suite, PROGRAM).into(),
+        Err(e) => {
+            complain(format_args!("error: {e}"));
+            ExitCode::from(exit::USAGE)
+        }
+    }
 }

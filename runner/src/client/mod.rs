@@ -4,14 +4,14 @@
 //! it over a pipe; so handles are numbers, and nothing here is a type of any client. An implementation reports what
 //! happened and judges nothing.
 
-use std::cmp::Ordering;
 use std::future::Future;
 use std::pin::Pin;
 
 pub use stc_adapter_protocol::{
-    AccessMode, ApiError, Batching, Boundary, CheckpointOptions, ClientError, ClientId, ClientOptions,
-    Compression, ConsumerId, Described, InitialPosition, MessageId, Outgoing, ProducerId, ProducerOptions,
-    QueueOptions, Received, SchemaKind, Signalled, StartPosition, StreamOptions, TicketId, Value,
+    AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
+    ClientOptions, Compression, ConsumerId, Described, InitialPosition, MessageId, Order, Outgoing,
+    ProducerId, ProducerOptions, QueueOptions, Received, SchemaKind, Signalled, StartPosition, StreamOptions,
+    TicketId, Value,
 };
 use stc_reports::ClientInfo;
 
@@ -39,7 +39,7 @@ pub trait ClientUnderTest {
     /// Asynchronous sends, called one after another; completes when the last call has returned. A send whose call
     /// itself fails has that failure as its outcome.
     fn send_async(&self, producer: ProducerId, messages: Vec<Outgoing>) -> Reply<'_, Vec<TicketId>>;
-    /// Waits for the outcome of an asynchronous send. Each can be asked for once.
+    /// Waits for the outcome of an asynchronous send. Whoever asks again gets the same.
     fn outcome(&self, ticket: TicketId) -> Reply<'_, MessageId>;
     /// Flush.
     fn flush(&self, producer: ProducerId) -> Reply<'_, ()>;
@@ -63,7 +63,7 @@ pub trait ClientUnderTest {
     /// Receives one message. Waits for it without limit, or gives `None` after `wait_ms`.
     fn receive(&self, consumer: ConsumerId, wait_ms: Option<u64>) -> Reply<'_, Option<Received>>;
     /// Receives at most `max` messages: what comes until then or within `wait_ms`.
-    fn receive_many(&self, consumer: ConsumerId, max: usize, wait_ms: u64) -> Reply<'_, Vec<Received>>;
+    fn receive_many(&self, consumer: ConsumerId, max: u32, wait_ms: u64) -> Reply<'_, Vec<Received>>;
     /// Acknowledges one message of a queue consumer.
     fn acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()>;
     /// Acknowledges the message of a queue consumer that this identifier, restored from its bytes, names.
@@ -73,16 +73,16 @@ pub trait ClientUnderTest {
     /// Negatively acknowledges one message of a queue consumer.
     fn negative_acknowledge(&self, consumer: ConsumerId, handle: u64) -> Reply<'_, ()>;
     /// Captures the position of a checkpoint consumer, as bytes.
-    fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Vec<u8>>;
+    fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Checkpoint>;
     /// Closes a consumer.
     fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()>;
 
     /// The earliest or the latest identifier.
     fn boundary_id(&self, boundary: Boundary) -> Reply<'_, MessageId>;
     /// Restores an identifier from its bytes, and serializes what came of it.
-    fn restore_id(&self, bytes: Vec<u8>) -> Reply<'_, MessageId>;
+    fn restore_id(&self, id: MessageId) -> Reply<'_, MessageId>;
     /// How the SDK orders two identifiers, both restored from their bytes.
-    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering>;
+    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Order>;
 
     /// The end of a scenario: closes whatever is still open.
     fn stop(&self) -> Reply<'_, ()>;

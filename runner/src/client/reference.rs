@@ -3,7 +3,6 @@
 mod positions;
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -12,19 +11,22 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{LocalBoxFuture, Shared};
 use sim_broker::SimCluster;
 use stc_client::{
     BoxFuture, BrokerAddress, BytesSchema, Clock, Error, Int64Schema, Link, Message, MessageBuilder,
-    Producer, PulsarClient, Schema, SchemaInfo, SendTicket, StringSchema, Transport,
+    Producer, PulsarClient, Schema, SchemaInfo, StringSchema, Transport,
 };
 use stc_reports::ClientInfo;
 
 use super::{
-    AccessMode, ApiError, Batching, Boundary, CheckpointOptions, ClientError, ClientId, ClientOptions,
-    ClientUnderTest, Compression, ConsumerId, Described, MessageId, Outgoing, ProducerId, ProducerOptions,
-    QueueOptions, Received, Reply, SchemaKind, Signalled, StreamOptions, TicketId, Value,
+    AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
+    ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, MessageId, Order, Outgoing,
+    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, StreamOptions,
+    TicketId, Value,
 };
-use crate::run::ClientFactory;
+use crate::run::{ClientFactory, Opening};
 use crate::target::Broker;
 
 mod queue;
@@ -54,10 +56,21 @@ impl ClientFactory for ReferenceFactory {
         ClientInfo { name, version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 
-    fn start<'a>(&'a self, broker: &'a Broker, seed: u64) -> Reply<'a, Rc<dyn ClientUnderTest>> {
+    fn start<'a>(&'a self, broker: &'a Broker, opening: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
         let cluster = broker.cluster.clone().filter(|_| broker.in_memory);
-        let client = ReferenceClient { deviant: self.deviant, seed, cluster, ..ReferenceClient::default() };
-        Box::pin(async move { Ok(Rc::new(client) as Rc<dyn ClientUnderTest>) })
+        let client = self.make(opening.seed, cluster);
+        Box::pin(async move { Ok(client) })
+    }
+}
+
+impl ReferenceFactory {
+    /// A client that reaches its brokers by TCP.
+    pub fn outside(&self, seed: u64) -> Rc<dyn ClientUnderTest> {
+        self.make(seed, None)
+    }
+
+    fn make(&self, seed: u64, cluster: Option<SimCluster>) -> Rc<dyn ClientUnderTest> {
+        Rc::new(ReferenceClient { deviant: self.deviant, seed, cluster, ..ReferenceClient::default() })
     }
 }
 
@@ -119,8 +132,11 @@ struct ReferenceClient {
     clients: RefCell<BTreeMap<ClientId, PulsarClient>>,
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
     consumers: RefCell<BTreeMap<ConsumerId, Consumer>>,
-    tickets: RefCell<BTreeMap<TicketId, SendTicket>>,
+    tickets: RefCell<BTreeMap<TicketId, Outcome>>,
 }
+
+/// The outcome of a send, for whoever asks and as often as they ask.
+type Outcome = Shared<LocalBoxFuture<'static, Result<MessageId, ClientError>>>;
 
 /// A consumer of any kind.
 #[derive(Clone)]
@@ -349,7 +365,9 @@ impl ClientUnderTest for ReferenceClient {
             let mut tickets = Vec::with_capacity(messages.len());
             for outgoing in messages {
                 let ticket = TicketId(self.number());
-                self.tickets.borrow_mut().insert(ticket, message(&producer, outgoing).send_async());
+                let sending = message(&producer, outgoing).send_async();
+                let outcome = async move { sending.await.map(|sent| id(&sent)).map_err(failed) };
+                self.tickets.borrow_mut().insert(ticket, outcome.boxed_local().shared());
                 tickets.push(ticket);
             }
             Ok(tickets)
@@ -357,15 +375,8 @@ impl ClientUnderTest for ReferenceClient {
     }
 
     fn outcome(&self, ticket: TicketId) -> Reply<'_, MessageId> {
-        // A future that is dropped before it ends gives its ticket back, so that the outcome can be asked for again.
-        let mut asked =
-            Asked { ticket, waiting: self.tickets.borrow_mut().remove(&ticket), tickets: &self.tickets };
-        reply(async move {
-            let Some(waiting) = asked.waiting.as_mut() else { return Err(unknown("ticket")) };
-            let outcome = waiting.await;
-            drop(asked.waiting.take());
-            outcome.map(|sent| id(&sent)).map_err(failed)
-        })
+        let outcome = self.tickets.borrow().get(&ticket).cloned();
+        reply(async move { outcome.ok_or_else(|| unknown("ticket"))?.await })
     }
 
     fn flush(&self, producer: ProducerId) -> Reply<'_, ()> {
@@ -404,7 +415,7 @@ impl ClientUnderTest for ReferenceClient {
         reply(async move { self.consumer(consumer)?.receive(wait_ms).await })
     }
 
-    fn receive_many(&self, consumer: ConsumerId, max: usize, wait_ms: u64) -> Reply<'_, Vec<Received>> {
+    fn receive_many(&self, consumer: ConsumerId, max: u32, wait_ms: u64) -> Reply<'_, Vec<Received>> {
         reply(async move {
             self.consumer(consumer)?.queue("receiveMulti of this consumer")?.receive_many(max, wait_ms).await
         })
@@ -442,10 +453,10 @@ impl ClientUnderTest for ReferenceClient {
         })
     }
 
-    fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Vec<u8>> {
+    fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Checkpoint> {
         reply(async move {
             match self.consumer(consumer)? {
-                Consumer::Checkpoint(reader) => Ok(self.checkpoint_bytes(&reader.checkpoint())),
+                Consumer::Checkpoint(reader) => Ok(self.serialized(&reader.checkpoint())),
                 Consumer::Queue(_) | Consumer::Stream(_) => not_offered("checkpoints of this consumer"),
             }
         })
@@ -459,11 +470,11 @@ impl ClientUnderTest for ReferenceClient {
         reply(async move { Ok(self.boundary(boundary)) })
     }
 
-    fn restore_id(&self, bytes: Vec<u8>) -> Reply<'_, MessageId> {
-        reply(async move { Ok(id(&self.restored(&bytes)?)) })
+    fn restore_id(&self, id: MessageId) -> Reply<'_, MessageId> {
+        reply(async move { Ok(self::id(&self.restored(&id.bytes)?)) })
     }
 
-    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Ordering> {
+    fn compare_ids(&self, one: MessageId, other: MessageId) -> Reply<'_, Order> {
         reply(async move { self.compared(&one, &other) })
     }
 
@@ -475,21 +486,6 @@ impl ClientUnderTest for ReferenceClient {
             }
             Ok(())
         })
-    }
-}
-
-/// An outcome that is being waited for.
-struct Asked<'a> {
-    ticket: TicketId,
-    waiting: Option<SendTicket>,
-    tickets: &'a RefCell<BTreeMap<TicketId, SendTicket>>,
-}
-
-impl Drop for Asked<'_> {
-    fn drop(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
-            self.tickets.borrow_mut().insert(self.ticket, waiting);
-        }
     }
 }
 

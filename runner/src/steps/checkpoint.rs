@@ -7,7 +7,9 @@ use cucumber::{gherkin, given, then, when};
 
 use super::params::{ClientName, ReaderName, Topic, number, options};
 use super::produce::await_sends;
-use crate::client::{Boundary, CheckpointOptions, ConsumerId, MessageId, Received, StartPosition, Value};
+use crate::client::{
+    Boundary, Checkpoint, CheckpointOptions, ConsumerId, MessageId, Received, StartPosition, Value,
+};
 use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
 
@@ -60,8 +62,8 @@ pub struct Reader {
 /// A captured checkpoint.
 #[derive(Debug)]
 pub struct Captured {
-    /// Its bytes.
-    pub bytes: Vec<u8>,
+    /// As it was captured.
+    pub checkpoint: Checkpoint,
     /// The values that the application had received by then, those before the consumer's own start included.
     pub before: BTreeSet<String>,
 }
@@ -85,7 +87,7 @@ impl Position {
             "latest" => Ok((StartPosition::Boundary(Boundary::Latest), BTreeSet::new())),
             text => {
                 let captured = captured(world, text.split('"').nth(1).unwrap_or_default())?;
-                Ok((StartPosition::Checkpoint(captured.bytes.clone()), captured.before.clone()))
+                Ok((StartPosition::Checkpoint(captured.checkpoint.clone()), captured.before.clone()))
             }
         }
     }
@@ -282,10 +284,10 @@ async fn capture(world: &mut World, checkpoint: String, name: ReaderName) -> Ste
     let id = reader(world, &name.0)?.id;
     let client = world.client().await;
     let taken = world.within(client.checkpoint(id)).await;
-    let bytes = world.expect(&["API-4.3.8", "API-4.3.7", "IMPL-7.4"], taken, "taking a checkpoint");
+    let taken = world.expect(&["API-4.3.8", "API-4.3.7", "IMPL-7.4"], taken, "taking a checkpoint");
     let reader = reader(world, &name.0)?;
     let before = reader.before.iter().cloned().chain(reader.received.iter().map(text)).collect();
-    world.reading.checkpoints.insert(checkpoint, Captured { bytes, before });
+    world.reading.checkpoints.insert(checkpoint, Captured { checkpoint: taken, before });
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::world::World;
 
 async fn compare(world: &mut World, one: &MessageId, other: &MessageId) -> Ordering {
     let compared = world.client().await.compare_ids(one.clone(), other.clone()).await;
-    world.expect(&["DATA-4.2", "DATA-4.4"], compared, "comparing two identifiers")
+    world.expect(&["DATA-4.2", "DATA-4.4"], compared, "comparing two identifiers").into()
 }
 
 fn received(world: &World, alias: &str) -> Result<Vec<(MessageId, Option<String>, String)>, Trouble> {
@@ -76,7 +76,7 @@ async fn ascend(world: &mut World, name: ReaderName) -> Step {
 async fn survive(world: &mut World, name: ReaderName) -> Step {
     let messages = received(world, &name.0)?;
     for (id, _, value) in &messages {
-        let restored = world.client().await.restore_id(id.bytes.clone()).await;
+        let restored = world.client().await.restore_id(id.clone()).await;
         let restored = world.expect(&["DATA-4.4"], restored, "restoring an identifier");
         let order = compare(world, id, &restored).await;
         world.judge(&["DATA-4.4"], order == Ordering::Equal && restored.bytes == id.bytes, || {
@@ -93,7 +93,7 @@ async fn between(world: &mut World, name: ReaderName) -> Step {
     for (boundary, side) in [(Boundary::Earliest, Ordering::Less), (Boundary::Latest, Ordering::Greater)] {
         let end = world.client().await.boundary_id(boundary).await;
         let end = world.expect(&["DATA-4.6"], end, "asking for an end of the topic");
-        let restored = world.client().await.restore_id(end.bytes.clone()).await;
+        let restored = world.client().await.restore_id(end.clone()).await;
         let restored = world.expect(&["DATA-4.6", "DATA-4.4"], restored, "restoring an end of the topic");
         for (id, _, value) in &messages {
             let order = compare(world, &restored, id).await;

@@ -41,11 +41,7 @@ fn scenarios_without_needs_run_by_url_and_the_wire_tells_what_the_control_api_te
     }
     let target = TargetConfig::Url { service_url: service_url.clone(), admin_url: admin_url.clone() };
     let config = RunConfig {
-        environment: Arc::new(Environment {
-            target,
-            profile: "spec-1.0".to_owned(),
-            client: Arc::new(ReferenceFactory::default()),
-        }),
+        environment: Arc::new(Environment::new(target, "spec-1.0", Arc::new(ReferenceFactory::default()))),
         seed: SEED,
         jobs: 4,
         trace: Trace::Failed,

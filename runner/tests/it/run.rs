@@ -14,11 +14,11 @@ const SEED: u64 = 7;
 
 fn config(jobs: usize) -> RunConfig {
     RunConfig {
-        environment: Arc::new(Environment {
-            target: TargetConfig::Memory,
-            profile: "spec-1.0".to_owned(),
-            client: Arc::new(ReferenceFactory::default()),
-        }),
+        environment: Arc::new(Environment::new(
+            TargetConfig::Memory,
+            "spec-1.0",
+            Arc::new(ReferenceFactory::default()),
+        )),
         seed: SEED,
         jobs,
         trace: Trace::All,
@@ -184,11 +184,11 @@ fn a_target_that_does_not_start_is_no_fault_of_the_client() {
     )
     .unwrap();
     let mut config = config(1);
-    config.environment = Arc::new(Environment {
-        target: TargetConfig::Memory,
-        profile: "no-such-profile".to_owned(),
-        client: Arc::new(ReferenceFactory::default()),
-    });
+    config.environment = Arc::new(Environment::new(
+        TargetConfig::Memory,
+        "no-such-profile",
+        Arc::new(ReferenceFactory::default()),
+    ));
     let result = run(&[&scenarios[0]], &config).pop().unwrap();
     assert_eq!(result.verdict, Verdict::CouldNotRun);
     assert!(result.reason.unwrap().contains("no-such-profile"));

@@ -4,16 +4,15 @@
 //! order have their place here.
 
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::rc::Rc;
 use std::time::Duration;
 
-use stc_client::{Checkpoint, CheckpointConsumer};
+use stc_client::CheckpointConsumer;
 
 use super::{Consumer, ReferenceClient, StepSchema, failed, id, received};
 use crate::client::{
-    Boundary, CheckpointOptions, ClientError, ClientId, ConsumerId, MessageId, Received, SchemaKind,
-    StartPosition, Value,
+    Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ConsumerId, MessageId, Order, Received,
+    SchemaKind, StartPosition, Value,
 };
 
 /// A checkpoint consumer and the count of what it gave.
@@ -34,7 +33,7 @@ impl Reader {
         message.map(|message| received(handle, &message)).transpose()
     }
 
-    pub(super) fn checkpoint(&self) -> Checkpoint {
+    pub(super) fn checkpoint(&self) -> stc_client::Checkpoint {
         self.consumer.checkpoint()
     }
 
@@ -52,10 +51,14 @@ impl ReferenceClient {
         let mut builder = self.client(client)?.checkpoint_consumer(StepSchema(SchemaKind::Text));
         builder = match options.start {
             None => builder,
-            Some(StartPosition::Boundary(Boundary::Earliest)) => builder.start(Checkpoint::earliest()),
-            Some(StartPosition::Boundary(Boundary::Latest)) => builder.start(Checkpoint::latest()),
-            Some(StartPosition::Checkpoint(bytes)) => {
-                builder.start(Checkpoint::from_bytes(&bytes).map_err(failed)?)
+            Some(StartPosition::Boundary(Boundary::Earliest)) => {
+                builder.start(stc_client::Checkpoint::earliest())
+            }
+            Some(StartPosition::Boundary(Boundary::Latest)) => {
+                builder.start(stc_client::Checkpoint::latest())
+            }
+            Some(StartPosition::Checkpoint(checkpoint)) => {
+                builder.start(stc_client::Checkpoint::from_bytes(&checkpoint.bytes).map_err(failed)?)
             }
         };
         if let Some(topic) = options.topic {
@@ -74,14 +77,14 @@ impl ReferenceClient {
         Ok(self.keep(Consumer::Checkpoint(Rc::new(Reader { consumer, next: Cell::new(0) }))))
     }
 
-    pub(super) fn checkpoint_bytes(&self, checkpoint: &Checkpoint) -> Vec<u8> {
+    pub(super) fn serialized(&self, checkpoint: &stc_client::Checkpoint) -> Checkpoint {
         #[cfg_attr(not(feature = "deviants"), expect(unused_mut, reason = "a deviant changes them"))]
         let mut bytes = checkpoint.to_bytes();
         #[cfg(feature = "deviants")]
         if self.is(stc_client::Deviant::TornCheckpointBytes) {
             bytes.pop();
         }
-        bytes
+        Checkpoint { bytes }
     }
 
     pub(super) fn boundary(&self, boundary: Boundary) -> MessageId {
@@ -104,13 +107,13 @@ impl ReferenceClient {
         stc_client::MessageId::from_bytes(bytes).map_err(failed)
     }
 
-    pub(super) fn compared(&self, one: &MessageId, other: &MessageId) -> Result<Ordering, ClientError> {
+    pub(super) fn compared(&self, one: &MessageId, other: &MessageId) -> Result<Order, ClientError> {
         let order = self.restored(&one.bytes)?.cmp(&self.restored(&other.bytes)?);
         #[cfg(feature = "deviants")]
         if self.is(stc_client::Deviant::AllIdsEqual) {
-            return Ok(Ordering::Equal);
+            return Ok(Order::Same);
         }
-        Ok(order)
+        Ok(order.into())
     }
 
     #[cfg(feature = "deviants")]

@@ -68,8 +68,8 @@ impl Queue {
         message.map_err(failed)?.map(|m| self.give(m)).transpose()
     }
 
-    pub(super) async fn receive_many(&self, max: usize, wait_ms: u64) -> Result<Vec<Received>, ClientError> {
-        let messages = self.consumer.receive_multi(max, Duration::from_millis(wait_ms)).await;
+    pub(super) async fn receive_many(&self, max: u32, wait_ms: u64) -> Result<Vec<Received>, ClientError> {
+        let messages = self.consumer.receive_multi(max as usize, Duration::from_millis(wait_ms)).await;
         messages.map_err(failed)?.into_iter().map(|m| self.give(m)).collect()
     }
 

@@ -3,25 +3,33 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use sim_broker::core::profile::Profile;
 use stc_reports::{ExitCode, Report, terminal};
 
-use crate::client::reference::{Deviant, ReferenceFactory};
 use crate::output::{complain, say};
 use crate::run::{Environment, RunConfig, Trace};
 use crate::select::Selection;
 use crate::suite::Suite;
 use crate::target::TargetConfig;
 
+mod client;
+
+use client::NoClient;
+pub use client::{ClientArgs, DeviantArg};
+
 /// Runs the scenarios and judges the client.
 #[derive(Debug, Clone, Args)]
 pub struct ConformanceArgs {
-    /// The simulated cluster to run against: in this process under virtual time, or over TCP
-    #[arg(long, value_enum, default_value = "memory", conflicts_with = "service_url")]
-    pub target: TargetArg,
+    /// Which client.
+    #[command(flatten)]
+    pub client: ClientArgs,
+    /// The simulated cluster to run against: in this process under virtual time, or over TCP [default: memory; tcp for
+    /// a client in another process]
+    #[arg(long, value_enum, conflicts_with = "service_url")]
+    pub target: Option<TargetArg>,
     /// Run against a broker elsewhere, pulsar://host:port; scenarios that need faults or the journal are left out
     #[arg(long, value_name = "URL", requires = "admin_url", value_parser = |url: &str| with_scheme(url, ["pulsar", "pulsar+ssl"]))]
     pub service_url: Option<String>,
@@ -52,27 +60,9 @@ pub struct ConformanceArgs {
     /// Folder for the reports
     #[arg(long, value_name = "DIR", default_value = "target/stc-reports")]
     pub reports: PathBuf,
-    /// Break one behaviour of the reference client on purpose, to watch the suite catch it
-    #[cfg(feature = "deviants")]
-    #[arg(long, value_name = "NAME")]
-    pub deviant: Option<String>,
-}
-
-impl ConformanceArgs {
-    #[cfg(feature = "deviants")]
-    fn deviant(&self) -> Result<Option<Deviant>, String> {
-        let find = |name: &String| {
-            Deviant::by_name(name).ok_or_else(|| {
-                format!("--deviant: there is no {name:?}; `cargo xtask deviants --list` names them all")
-            })
-        };
-        self.deviant.as_ref().map(find).transpose()
-    }
-
-    #[cfg(not(feature = "deviants"))]
-    fn deviant(&self) -> Result<Option<Deviant>, String> {
-        Ok(None)
-    }
+    /// How long one step may take, in seconds; in memory it is virtual time and not changed by this [default: 90]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: Option<u64>,
 }
 
 /// Another kind of URL would end in verdicts on the client.
@@ -103,19 +93,23 @@ pub enum TraceArg {
 
 /// Runs as the arguments say, prints the outcome, writes the reports. `program` is how the command is called, for the
 /// commands to paste.
-pub fn conformance(args: &ConformanceArgs, features: &Path, program: &str) -> ExitCode {
-    let suite = match Suite::load(features) {
-        Ok(suite) => suite,
-        Err(e) => return usage(&e.to_string()),
-    };
+pub fn conformance(args: &ConformanceArgs, suite: &Suite, program: &str) -> ExitCode {
     let selection = Selection { tags: args.tags.clone(), scenarios: args.scenarios.clone() };
+    if args.list {
+        return list(suite, &selection);
+    }
+    // Before a client is started.
+    if let Err(e) = selection.select(&suite.scenarios) {
+        return usage(&e.to_string());
+    }
     let config = match config(args, program) {
         Ok(config) => config,
-        Err(message) => return usage(&message),
+        Err(NoClient::Usage(message)) => return usage(&message),
+        Err(NoClient::Environment(message)) => {
+            complain(format_args!("error: {message}"));
+            return ExitCode::Harness;
+        }
     };
-    if args.list {
-        return list(&suite, &selection);
-    }
     let command = with_selection(&config.replay, &selection);
     let report = match suite.run(&selection, &config, command) {
         Ok(report) => report,
@@ -165,30 +159,23 @@ fn usage(message: &str) -> ExitCode {
     ExitCode::Usage
 }
 
-fn config(args: &ConformanceArgs, program: &str) -> Result<RunConfig, String> {
-    let target = match (&args.service_url, &args.admin_url) {
-        (Some(service_url), Some(admin_url)) => {
-            TargetConfig::Url { service_url: service_url.clone(), admin_url: admin_url.clone() }
-        }
-        _ => match args.target {
-            TargetArg::Memory => TargetConfig::Memory,
-            TargetArg::Tcp => TargetConfig::Tcp,
-        },
-    };
-    Profile::built_in(&args.profile).map_err(|e| format!("--profile: {e}"))?;
-    let deviant = args.deviant()?;
+fn config(args: &ConformanceArgs, program: &str) -> Result<RunConfig, NoClient> {
+    let target = target(args).map_err(NoClient::Usage)?;
+    Profile::built_in(&args.profile).map_err(|e| NoClient::Usage(format!("--profile: {e}")))?;
+    let client = args.client.factory()?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
-    // Over TCP a scenario waits most of the time, in memory it never does; a broker elsewhere is not to be stressed.
-    let jobs = if target == TargetConfig::Tcp { 8 * default_jobs() } else { default_jobs() };
     let replay = replay(args, program, &target, seed);
+    let jobs = args.jobs.map_or_else(|| jobs(args, &target), usize::from);
+    let mut environment = Environment::new(target, &args.profile, client);
+    environment.step_limit = args.timeout.map(Duration::from_secs);
+    if args.client.attach.is_some() {
+        // Somebody may be looking at it in a debugger.
+        environment.step_limit.get_or_insert(Duration::from_secs(86_400));
+    }
     Ok(RunConfig {
-        environment: Arc::new(Environment {
-            target,
-            profile: args.profile.clone(),
-            client: Arc::new(ReferenceFactory { deviant }),
-        }),
+        environment: Arc::new(environment),
         seed,
-        jobs: args.jobs.map_or(jobs, usize::from),
+        jobs,
         trace: match args.trace {
             TraceArg::All => Trace::All,
             TraceArg::Failed => Trace::Failed,
@@ -197,9 +184,37 @@ fn config(args: &ConformanceArgs, program: &str) -> Result<RunConfig, String> {
     })
 }
 
+fn target(args: &ConformanceArgs) -> Result<TargetConfig, String> {
+    if let (Some(service_url), Some(admin_url)) = (&args.service_url, &args.admin_url) {
+        return Ok(TargetConfig::Url { service_url: service_url.clone(), admin_url: admin_url.clone() });
+    }
+    match (args.target, args.client.is_outside()) {
+        (Some(TargetArg::Memory), true) => {
+            Err("--target memory: a client in another process cannot reach it; leave it out".to_owned())
+        }
+        (Some(TargetArg::Memory), false) | (None, false) => Ok(TargetConfig::Memory),
+        (Some(TargetArg::Tcp), _) | (None, true) => Ok(TargetConfig::Tcp),
+    }
+}
+
+/// How many scenarios at a time, where nobody says.
+fn jobs(args: &ConformanceArgs, target: &TargetConfig) -> usize {
+    if args.client.attach.is_some() {
+        return 1;
+    }
+    match target {
+        // Each has an adapter of its own, which may be a whole JVM.
+        TargetConfig::Tcp if args.client.is_outside() => 4 * default_jobs(),
+        // Over TCP a scenario waits most of the time, in memory it never does.
+        TargetConfig::Tcp => 8 * default_jobs(),
+        // A broker elsewhere is not to be stressed.
+        TargetConfig::Memory | TargetConfig::Url { .. } => default_jobs(),
+    }
+}
+
 /// The command that repeats a run, but for the selection.
 fn replay(args: &ConformanceArgs, program: &str, target: &TargetConfig, seed: u64) -> String {
-    let mut command = program.to_owned();
+    let mut command = format!("{program}{}", args.client.replay());
     match target {
         TargetConfig::Url { service_url, admin_url } => {
             command.push_str(&format!(
@@ -214,9 +229,8 @@ fn replay(args: &ConformanceArgs, program: &str, target: &TargetConfig, seed: u6
     if args.profile != "spec-1.0" {
         command.push_str(&format!(" --profile {}", quoted(&args.profile)));
     }
-    #[cfg(feature = "deviants")]
-    if let Some(deviant) = &args.deviant {
-        command.push_str(&format!(" --deviant {}", quoted(deviant)));
+    if let Some(timeout) = args.timeout {
+        command.push_str(&format!(" --timeout {timeout}"));
     }
     command
 }

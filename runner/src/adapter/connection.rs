@@ -1,0 +1,144 @@
+//! Requests under way on one pair of streams. The streams have threads of their own, because a session outlives the
+//! runtimes of the scenarios that it serves.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Write};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde_json::Value as Json;
+use stc_adapter_protocol::rpc::{self, LONGEST_LINE, Response, RpcError};
+use stc_adapter_protocol::{ClientError, Operation};
+use tokio::sync::oneshot;
+
+use super::lines::{self, Line};
+
+/// How much of a line that nobody understands a report shows, in characters.
+const SHOWN: usize = 120;
+
+type Answer = Result<Result<Json, RpcError>, String>;
+
+/// One pair of streams to an adapter.
+pub(super) struct Connection {
+    /// Lines for the thread that writes. `None` once the stream is to be closed.
+    outgoing: Option<Sender<String>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    last_id: u64,
+    waiting: BTreeMap<u64, oneshot::Sender<Answer>>,
+    /// Why nothing more comes.
+    gone: Option<String>,
+}
+
+impl Connection {
+    /// Takes over the streams. `ended` says in words how an adapter ended that closed its stream.
+    pub(super) fn new(
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+        ended: impl FnOnce() -> String + Send + 'static,
+    ) -> io::Result<Connection> {
+        let state: Arc<Mutex<State>> = Arc::default();
+        let (outgoing, lines) = mpsc::channel();
+        thread::Builder::new().name("adapter-writer".to_owned()).spawn(move || write(output, &lines))?;
+        let reader_state = Arc::clone(&state);
+        thread::Builder::new()
+            .name("adapter-reader".to_owned())
+            .spawn(move || read(input, &reader_state, ended))?;
+        Ok(Connection { outgoing: Some(outgoing), state })
+    }
+
+    /// Why nothing more comes, once that is so.
+    pub(super) fn gone(&self) -> Option<String> {
+        lock(&self.state).gone.clone()
+    }
+
+    /// Asks, and waits for the answer. Whoever gives up waiting drops the future; a late answer is thrown away.
+    pub(super) async fn call<O: Operation>(&self, params: &O) -> Result<O::Result, ClientError> {
+        let gone = |reason: String| ClientError::Gone(reason);
+        let answer = self.ask(params)?.await.unwrap_or_else(|_| Err("its reader ended".to_owned()));
+        match answer.map_err(gone)? {
+            Ok(result) => serde_json::from_value(result)
+                .map_err(|e| gone(format!("the adapter answered {} with what it cannot be: {e}", O::METHOD))),
+            Err(error) => Err(error.into_client_error(O::METHOD)),
+        }
+    }
+
+    fn ask<O: Operation>(&self, params: &O) -> Result<oneshot::Receiver<Answer>, ClientError> {
+        let (sender, receiver) = oneshot::channel();
+        let id = {
+            let mut state = lock(&self.state);
+            if let Some(reason) = &state.gone {
+                return Err(ClientError::Gone(reason.clone()));
+            }
+            state.last_id += 1;
+            let id = state.last_id;
+            state.waiting.insert(id, sender);
+            id
+        };
+        let line = rpc::request(id, params).map_err(|e| ClientError::Gone(e.to_string()))?;
+        // A writer that ended has an adapter that does not read any more; its reader sees the end.
+        let _ = self.outgoing.as_ref().map(|outgoing| outgoing.send(line));
+        Ok(receiver)
+    }
+
+    /// Closes the stream to the adapter, which is to end then.
+    pub(super) fn close(&mut self) {
+        self.outgoing = None;
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(mut output: impl Write, lines: &Receiver<String>) {
+    for mut line in lines {
+        line.push('\n');
+        if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads answers until the adapter ends or says something that is none.
+fn read(input: impl Read, state: &Mutex<State>, ended: impl FnOnce() -> String) {
+    let mut input = BufReader::new(input);
+    let reason = loop {
+        match lines::read(&mut input, LONGEST_LINE) {
+            Ok(Line::Text(line)) => {
+                if let Err(problem) = answer(&line, state) {
+                    break format!("{problem}; the adapter wrote {}", shown(&line));
+                }
+            }
+            Ok(Line::TooLong) => break format!("a line of more than {LONGEST_LINE} bytes"),
+            Ok(Line::End) => break ended(),
+            Err(e) => break format!("its answers cannot be read: {e}"),
+        }
+    };
+    let mut state = lock(state);
+    for (_, sender) in std::mem::take(&mut state.waiting) {
+        let _ = sender.send(Err(reason.clone()));
+    }
+    state.gone = Some(reason);
+}
+
+/// Hands an answer to whoever waits for it.
+fn answer(line: &str, state: &Mutex<State>) -> Result<(), String> {
+    let Response { id, outcome } = Response::parse(line).map_err(|e| e.to_string())?;
+    let sender = lock(state).waiting.remove(&id).ok_or_else(|| format!("no request {id} is waiting"))?;
+    // Nobody may be interested any more.
+    let _ = sender.send(Ok(outcome));
+    Ok(())
+}
+
+fn shown(line: &str) -> String {
+    let mut start: String = line.chars().take(SHOWN).collect();
+    if start.len() < line.len() {
+        start.push('…');
+    }
+    format!("{start:?}")
+}

@@ -1,0 +1,115 @@
+//! Sessions for the scenarios of a run. A scenario has a session to itself; one that went well is used again, one that
+//! did not is ended and replaced.
+
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stc_adapter_protocol::{Capability, ClientError, Sdk, StartScenario};
+use stc_reports::ClientInfo;
+
+use super::host::Adapter;
+use super::session::{AdapterError, Session, Source};
+use crate::client::{ClientUnderTest, Reply};
+use crate::feature::Scenario;
+use crate::run::{ClientFactory, Opening};
+use crate::target::Broker;
+
+/// Adapters of one SDK.
+pub struct AdapterFactory {
+    pool: Arc<Pool>,
+    sdk: Sdk,
+    offers: BTreeSet<Capability>,
+}
+
+/// Sessions that wait for a scenario.
+pub(super) struct Pool {
+    source: Source,
+    idle: Mutex<Vec<Session>>,
+}
+
+impl Pool {
+    async fn take(&self) -> Result<Session, AdapterError> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(session) = idle() {
+            if session.connection.gone().is_none() {
+                return Ok(session);
+            }
+        }
+        Session::open(&self.source).await
+    }
+
+    pub(super) fn give_back(&self, session: Session) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let idle = self.idle.get_mut().unwrap_or_else(PoisonError::into_inner);
+        idle.drain(..).for_each(Session::end);
+    }
+}
+
+impl AdapterFactory {
+    /// Starts a first adapter and lets it introduce itself.
+    ///
+    /// # Errors
+    /// [`AdapterError`].
+    pub fn command(words: Vec<String>) -> Result<AdapterFactory, AdapterError> {
+        AdapterFactory::new(Source::Command(words))
+    }
+
+    /// Waits at `address` for an adapter that somebody starts by hand, and tells where.
+    ///
+    /// # Errors
+    /// [`AdapterError`].
+    pub fn attach(
+        address: SocketAddr,
+        tell: impl FnOnce(SocketAddr),
+    ) -> Result<AdapterFactory, AdapterError> {
+        let failed = |source| AdapterError::Listen { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        tell(listener.local_addr().map_err(failed)?);
+        AdapterFactory::new(Source::Attach(listener))
+    }
+
+    fn new(source: Source) -> Result<AdapterFactory, AdapterError> {
+        let failed =
+            |e: std::io::Error| AdapterError::Initialize { reason: e.to_string(), stderr: Vec::new() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let first = runtime.block_on(Session::open(&source))?;
+        let (sdk, offers) = (first.sdk.clone(), first.offers.clone());
+        Ok(AdapterFactory { pool: Arc::new(Pool { source, idle: Mutex::new(vec![first]) }), sdk, offers })
+    }
+
+    /// What the SDK offers.
+    pub fn offers(&self) -> &BTreeSet<Capability> {
+        &self.offers
+    }
+}
+
+impl ClientFactory for AdapterFactory {
+    fn info(&self) -> ClientInfo {
+        ClientInfo { name: self.sdk.name.clone(), version: self.sdk.version.clone() }
+    }
+
+    fn missing(&self, scenario: &Scenario) -> Option<String> {
+        let item = |c: &&Capability| scenario.checklist.iter().any(|item| item == c.as_str());
+        Capability::ALL.iter().filter(item).find(|c| !self.offers.contains(c)).map(ToString::to_string)
+    }
+
+    fn start<'a>(&'a self, _: &'a Broker, opening: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
+        Box::pin(async move {
+            let session = self.pool.take().await.map_err(|e| ClientError::Gone(e.to_string()))?;
+            if let Some(process) = &session.process {
+                process.tail.clear();
+            }
+            let start = StartScenario { scenario: opening.scenario.to_owned(), seed: opening.seed };
+            let adapter = Adapter::new(session, Arc::clone(&self.pool));
+            adapter.begin(start).await?;
+            Ok(Rc::new(adapter) as Rc<dyn ClientUnderTest>)
+        })
+    }
+}

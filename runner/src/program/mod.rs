@@ -1,0 +1,67 @@
+//! The program `stc`: its commands, each thin over the library.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use stc_reports::ExitCode;
+
+use crate::cli::{self, ConformanceArgs};
+use crate::output::complain;
+use crate::suite::{Suite, SuiteError};
+
+mod reference_adapter;
+
+/// How the program is called, for the commands to paste.
+const RUN: &str = "stc run";
+
+/// Conformance of clients of Apache Pulsar's Scalable Topics
+#[derive(Debug, Parser)]
+#[command(name = "stc", version, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the scenarios against a client and judge it
+    Run(Box<Run>),
+    /// Be the adapter of the reference client, on standard input and output
+    ReferenceAdapter(reference_adapter::ReferenceAdapter),
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    #[command(flatten)]
+    conformance: ConformanceArgs,
+    #[command(flatten)]
+    features: Features,
+}
+
+/// Which suite.
+#[derive(Debug, Clone, Args)]
+struct Features {
+    /// Feature files and catalogue from this folder instead of those that the program carries
+    #[arg(long = "features", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+impl Features {
+    fn suite(&self) -> Result<Suite, SuiteError> {
+        self.folder.as_deref().map_or_else(Suite::embedded, Suite::load)
+    }
+}
+
+/// Parses the command line and does what it says.
+pub fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(run) => match run.features.suite() {
+            Ok(suite) => cli::conformance(&run.conformance, &suite, RUN),
+            Err(e) => {
+                complain(format_args!("error: {e}"));
+                ExitCode::Usage
+            }
+        },
+        Command::ReferenceAdapter(args) => reference_adapter::run(&args),
+    }
+}
