@@ -51,6 +51,8 @@ pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod tracker;
 
+pub(crate) use place::Link;
+
 /// Milliseconds.
 pub(crate) type Millis = u64;
 
@@ -61,20 +63,4 @@ pub(crate) struct Now {
     pub(crate) mono: Millis,
     /// Milliseconds since 1970; publish times are taken from it.
     pub(crate) wall: Millis,
-}
-
-/// How far the attachment of a segment to its broker is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// Not attached, and nothing is under way.
-    Idle,
-    /// PRODUCER or SUBSCRIBE is under way.
-    Attaching,
-    /// Entries can be exchanged.
-    Attached,
-    /// CLOSE_PRODUCER or CLOSE_CONSUMER is under way. A broker answers the former behind the receipts of everything it
-    /// stored, so what is still without a receipt by then was not stored.
-    Detaching,
-    /// Not attached; may try again at this time.
-    Waiting(Millis),
 }

@@ -1,13 +1,29 @@
-//! Where one segment is attached, and how far that is: the state machine that the segments of all consumers share
-//! (client-behavior §9). It knows which broker to try next, tells the answer to an abandoned attempt from the current
-//! one's, and when the next attempt may be made.
+//! Where one segment is attached, and how far that is: the state machine that the segments of producers and consumers
+//! share (client-behavior §9). It knows which broker to try next, tells the answer to an abandoned attempt from the
+//! current one's, and when the next attempt may be made.
 
 use super::{
-    Link, Millis, Now,
+    Millis, Now,
     backoff::Backoff,
     deviant::{Deviance, Deviant},
     error::{Category, Error},
 };
+
+/// How far the attachment of a segment to its broker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Not attached, and nothing is under way.
+    Idle,
+    /// PRODUCER or SUBSCRIBE is under way.
+    Attaching,
+    /// Entries can be exchanged.
+    Attached,
+    /// CLOSE_PRODUCER or CLOSE_CONSUMER is under way. A broker answers the former behind the receipts of everything it
+    /// stored, so what is still without a receipt by then was not stored.
+    Detaching,
+    /// Not attached; may try again at this time.
+    Waiting(Millis),
+}
 
 /// What the next attempt to attach has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +39,7 @@ pub(crate) struct Attempt {
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) link: Link,
-    /// The last attempt; unique within the consumer, 0 before the first.
+    /// The last attempt; 0 before the first.
     pub(crate) generation: u64,
     /// The broker's URL while attached.
     at: Option<String>,
@@ -91,7 +107,8 @@ impl Place {
         Attempt { generation, address, fresh: self.fresh }
     }
 
-    fn expects(&self, generation: u64) -> bool {
+    /// Whether this is the attempt whose answer is waited for.
+    pub(crate) fn expects(&self, generation: u64) -> bool {
         self.generation == generation && self.link == Link::Attaching
     }
 
@@ -162,6 +179,12 @@ impl Place {
         expected
     }
 
+    /// The next attempt asks for the owner, and not before this time.
+    pub(crate) fn postpone(&mut self, until: Millis) {
+        self.lookup = true;
+        self.link = Link::Waiting(until);
+    }
+
     fn pause(&mut self, now: Now) {
         self.link = Link::Waiting(now.mono + self.delay());
     }
@@ -169,5 +192,114 @@ impl Place {
     /// The next delay of those that get longer until an attempt succeeds.
     pub(crate) fn delay(&mut self) -> Millis {
         self.backoff.delay()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::backoff::{BackoffLimits, Rng},
+        *,
+    };
+
+    fn place() -> Place {
+        let mut place = Place::new(Backoff::new(BackoffLimits { initial: 100, max: 1000 }, Rng::new(1)));
+        assert!(!place.locate(Some(&"pulsar://a:1".to_owned()), Deviance::default()));
+        place
+    }
+
+    fn at(mono: Millis) -> Now {
+        Now { mono, wall: 0 }
+    }
+
+    fn lost() -> Error {
+        Error::not_connected("lost")
+    }
+
+    fn address(place: &mut Place, generation: u64) -> Option<String> {
+        place.begin(generation).address
+    }
+
+    #[test]
+    fn the_broker_that_the_layout_names_and_the_owner_are_tried_in_turn() {
+        let mut place = place();
+        let mut tried = Vec::new();
+        for generation in 1..5 {
+            tried.push(address(&mut place, generation));
+            assert!(place.failed(generation, &lost(), at(0)));
+        }
+        let named = Some("pulsar://a:1".to_owned());
+        assert_eq!(tried, [named.clone(), None, named, None]);
+    }
+
+    #[test]
+    fn one_that_is_busy_is_asked_again() {
+        let mut place = place();
+        let busy = Error::new(Category::ConsumerBusy, "draining");
+        for generation in 1..4 {
+            assert_eq!(address(&mut place, generation).as_deref(), Some("pulsar://a:1"));
+            assert!(place.failed(generation, &busy, at(0)));
+        }
+    }
+
+    #[test]
+    fn the_answer_to_an_abandoned_attempt_does_not_count() {
+        let mut place = place();
+        place.begin(1);
+        place.closed_by_broker(None, at(0));
+        place.begin(2);
+        assert!(!place.attached(1, "pulsar://a:1".into()));
+        assert!(!place.failed(1, &lost(), at(0)));
+        assert!(place.attached(2, "pulsar://a:1".into()));
+        assert!(!place.attached(2, "pulsar://a:1".into()), "once");
+    }
+
+    #[test]
+    fn a_pause_gets_longer_and_an_attachment_makes_it_short_again() {
+        let mut place = place();
+        let mut pauses = Vec::new();
+        for generation in 1..6 {
+            place.begin(generation);
+            place.failed(generation, &lost(), at(0));
+            pauses.push(place.retry_at().unwrap());
+        }
+        assert!(pauses.is_sorted() && pauses[4] > 800, "{pauses:?}");
+        place.wake(at(pauses[4] - 1));
+        assert!(place.retry_at().is_some());
+        place.wake(at(pauses[4]));
+        assert_eq!(place.link, Link::Idle);
+        place.begin(6);
+        assert!(place.attached(6, "pulsar://a:1".into()) && place.disconnected(at(0)));
+        assert!(place.retry_at().unwrap() <= 100);
+        assert!(!place.disconnected(at(0)), "nothing stands any more");
+    }
+
+    #[test]
+    fn only_an_attachment_elsewhere_is_closed_when_the_segment_moves() {
+        let mut place = place();
+        let (a, b, c) = ("pulsar://a:1".to_owned(), "pulsar://b:1".to_owned(), "pulsar://c:1".to_owned());
+        place.begin(1);
+        assert!(!place.locate(Some(&b), Deviance::default()), "nothing stands yet");
+        assert!(place.attached(1, b.clone()));
+        assert!(!place.locate(None, Deviance::default()), "an address that went missing moves nothing");
+        assert!(!place.locate(Some(&a), Deviance::default()), "nor does one that is new");
+        assert!(place.locate(Some(&c), Deviance::default()));
+        assert_eq!(place.link, Link::Detaching);
+        assert!(place.detached(at(5)) && !place.detached(at(5)));
+        assert_eq!(place.retry_at(), Some(5), "at once");
+        let attempt = place.begin(2);
+        assert_eq!((attempt.address, attempt.fresh), (Some(c), true));
+    }
+
+    #[test]
+    fn where_the_former_broker_points_to_is_tried_once() {
+        let mut place = place();
+        place.begin(1);
+        place.attached(1, "pulsar://a:1".into());
+        place.closed_by_broker(Some("pulsar://b:1".into()), at(7));
+        assert_eq!(place.retry_at(), Some(7), "at once");
+        assert_eq!(address(&mut place, 2).as_deref(), Some("pulsar://b:1"));
+        place.failed(2, &lost(), at(7));
+        assert_eq!(address(&mut place, 3), None, "then the owner is asked for");
     }
 }

@@ -6,16 +6,12 @@ impl ProducerCore {
     /// PRODUCER succeeded. False when nobody waits for it any more: the shell has to close it.
     pub(crate) fn attached(&mut self, segment: u64, generation: u64, attached: Attached, now: Now) -> bool {
         let Some(producer) = self.segments.get_mut(&segment) else { return false };
-        if producer.generation != generation || producer.link != Link::Attaching {
+        if !producer.place.attached(generation, attached.at.clone()) {
             return false;
         }
-        producer.link = Link::Attached;
         producer.keep = true;
         producer.was_attached = true;
-        producer.redirect = None;
-        producer.lookup = false;
         producer.epoch += 1;
-        producer.backoff.reset();
         if let Ok(last) = u64::try_from(attached.last_sequence_id) {
             if self.config.initial_sequence_id.is_none() {
                 self.next_sequence_id = self.next_sequence_id.max(last.saturating_add(1));
@@ -38,7 +34,7 @@ impl ProducerCore {
     /// PRODUCER failed, or no connection could be made for it.
     pub(crate) fn attach_failed(&mut self, segment: u64, generation: u64, error: Error, now: Now) {
         let Some(producer) = self.segments.get_mut(&segment) else { return };
-        if producer.generation != generation || producer.link != Link::Attaching {
+        if !producer.place.expects(generation) {
             return;
         }
         // A broker that has not noticed the loss of a connection yet still has this producer on it.
@@ -49,11 +45,9 @@ impl ProducerCore {
         if error.is_segment_gone() {
             self.gone(segment, error, now);
         } else if error.is_transient() || own_shadow {
-            producer.lookup = !producer.lookup;
-            producer.redirect = None;
-            producer.link = Link::Waiting(now.mono + producer.backoff.delay());
+            producer.place.failed(generation, &error, now);
         } else {
-            producer.link = Link::Idle;
+            producer.place.link = Link::Idle;
             producer.keep = false;
             let failed = producer.take_pending();
             self.settle_all(&failed, &error);
@@ -86,7 +80,7 @@ impl ProducerCore {
         if error.is_segment_gone() && !self.config.deviance.is(Deviant::SurfaceTerminated) {
             self.gone(segment, error, now);
         } else if error.is_transient() {
-            if producer.link != Link::Attached {
+            if !producer.place.is_attached() {
                 return;
             }
             producer.gone += 1;
@@ -105,16 +99,13 @@ impl ProducerCore {
     /// CLOSE_PRODUCER from the broker: with an address the segment has moved there, without one it may be gone.
     pub(crate) fn closed_by_broker(&mut self, segment: u64, assigned: Option<String>, now: Now) {
         let Some(producer) = self.segments.get_mut(&segment) else { return };
-        if producer.link == Link::Detaching {
+        if producer.place.link == Link::Detaching {
             // Our own close is answered behind the last receipts; that is what counts.
             return;
         }
         match assigned {
-            Some(address) => {
-                producer.redirect = Some(address);
-                producer.link = Link::Waiting(now.mono);
-            }
-            None if producer.retired => producer.link = Link::Idle,
+            Some(address) => producer.place.closed_by_broker(Some(address), now),
+            None if producer.retired => producer.place.link = Link::Idle,
             None => {
                 let why = "the broker closed the segment's producer";
                 self.gone(segment, Error::new(Category::TopicTerminated, why), now);
@@ -126,13 +117,11 @@ impl ProducerCore {
     /// The broker answered our CLOSE_PRODUCER, or the wait for the answer is over.
     pub(crate) fn detached(&mut self, segment: u64, now: Now) {
         if let Some(producer) = self.segments.get_mut(&segment)
-            && producer.link == Link::Detaching
+            && producer.place.detached(now)
+            && producer.gone > 0
         {
             // After a failed send the broker gets time to recover.
-            producer.link = match producer.gone {
-                0 => Link::Idle,
-                times => Link::Waiting(now.mono + segment_gone_delay(times)),
-            };
+            producer.place.link = Link::Waiting(now.mono + segment_gone_delay(producer.gone));
         }
         self.advance(now);
     }
@@ -140,13 +129,11 @@ impl ProducerCore {
     /// The connection that the segment was attached on is lost.
     pub(crate) fn disconnected(&mut self, segment: u64, now: Now) {
         if let Some(producer) = self.segments.get_mut(&segment)
-            && matches!(producer.link, Link::Attached | Link::Detaching)
+            && producer.place.disconnected(now)
+            && self.config.deviance.is(Deviant::SurfaceReconnect)
         {
-            producer.link = Link::Waiting(now.mono + producer.backoff.delay());
-            if self.config.deviance.is(Deviant::SurfaceReconnect) {
-                let failed = producer.take_pending();
-                self.settle_all(&failed, &Error::not_connected("the connection was lost"));
-            }
+            let failed = producer.take_pending();
+            self.settle_all(&failed, &Error::not_connected("the connection was lost"));
         }
         self.advance(now);
     }

@@ -36,6 +36,7 @@ use super::{
     memory::Memory,
     message_id::{MessageId, Position},
     outgoing::{BatchLimits, Outgoing},
+    place::Place,
     routing::Router,
     tracker::View,
 };
@@ -273,12 +274,6 @@ impl ProducerCore {
 
     /// Works by this layout from now on.
     pub(crate) fn apply_layout(&mut self, view: View, now: Now) {
-        let moved: BTreeMap<u64, String> = view
-            .brokers
-            .iter()
-            .filter(|(id, url)| self.view.brokers.get(id).is_some_and(|old| old != *url))
-            .map(|(id, url)| (*id, url.clone()))
-            .collect();
         self.view = view;
         self.buckets_observed |= self.view.layout.has_buckets();
         let exclusive = self.config.access != ProducerAccessMode::Shared;
@@ -302,14 +297,8 @@ impl ProducerCore {
                 Some(segment) if segment.active || sealed_on_purpose(&self.config, producer) => {
                     producer.segment = segment.clone();
                     producer.topic = segment.topic(&self.view.topic, self.config.deviance);
-                    producer.address = self.view.brokers.get(id).cloned();
-                    if moved.contains_key(id) && !self.config.deviance.is(Deviant::IgnoreMovedSegment) {
-                        producer.lookup = false;
-                        let at = producer.attached.as_ref().map(|attached| &attached.at);
-                        if producer.link == Link::Attached && at != moved.get(id) {
-                            producer.link = Link::Detaching;
-                            self.effects.push(Effect::Detach { segment: *id });
-                        }
+                    if producer.place.locate(self.view.brokers.get(id), self.config.deviance) {
+                        self.effects.push(Effect::Detach { segment: *id });
                     }
                 }
                 _ => producer.retired = true,
@@ -337,7 +326,7 @@ impl ProducerCore {
     pub(crate) fn next_deadline(&self) -> Option<Millis> {
         let timeouts = self.deadlines.first().map(|(at, _)| *at);
         let unrouted = (!self.unrouted.is_empty()).then_some(self.unrouted_until);
-        let segments = self.segments.iter().filter_map(|(id, producer)| match producer.link {
+        let segments = self.segments.iter().filter_map(|(id, producer)| match producer.place.link {
             Link::Waiting(until) if self.synced && producer.wanted() => Some(until),
             Link::Attached if !producer.queue.is_empty() && !self.blocked(*id) => producer.due,
             _ => None,
@@ -367,10 +356,9 @@ impl ProducerCore {
         let (view, config) = (&self.view, &self.config);
         Some(self.segments.entry(id).or_insert_with(|| {
             let topic = segment.topic(&view.topic, config.deviance);
-            let mut producer =
-                SegmentProducer::new(segment.clone(), topic, Backoff::new(config.backoff, backoff.fork()));
-            producer.address = view.brokers.get(&id).cloned();
-            producer
+            let mut place = Place::new(Backoff::new(config.backoff, backoff.fork()));
+            place.locate(view.brokers.get(&id), config.deviance);
+            SegmentProducer::new(segment.clone(), topic, place)
         }))
     }
 }

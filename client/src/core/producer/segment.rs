@@ -6,12 +6,12 @@ use bytes::Bytes;
 use stc_proto::pulsar::CompressionType;
 
 use super::super::{
-    Link, Millis,
-    backoff::Backoff,
+    Millis,
     deviant::{Deviance, Deviant},
     error::Error,
     layout::Segment,
     outgoing::{BatchLimits, Grouping, Outgoing, Sender, encode},
+    place::Place,
 };
 
 /// An entry that was sent and has no receipt yet.
@@ -51,17 +51,9 @@ pub(crate) struct Common {
 pub(crate) struct SegmentProducer {
     pub(crate) segment: Segment,
     pub(crate) topic: String,
-    /// The broker that the layout names.
-    pub(crate) address: Option<String>,
-    /// The broker that a CLOSE_PRODUCER named.
-    pub(crate) redirect: Option<String>,
-    /// The last attempt at the known address failed: ask for the owner.
-    pub(crate) lookup: bool,
+    pub(crate) place: Place,
     /// Sealed, or no longer in the layout: takes nothing new.
     pub(crate) retired: bool,
-    pub(crate) link: Link,
-    /// Counts attachments, so that the answer to an abandoned one is told apart.
-    pub(crate) generation: u64,
     /// Stays attached without messages: it was opened before, or the access mode is exclusive.
     pub(crate) keep: bool,
     pub(crate) was_attached: bool,
@@ -74,20 +66,15 @@ pub(crate) struct SegmentProducer {
     pub(crate) due: Option<Millis>,
     /// How often in a row the segment was gone.
     pub(crate) gone: u32,
-    pub(crate) backoff: Backoff,
 }
 
 impl SegmentProducer {
-    pub(crate) fn new(segment: Segment, topic: String, backoff: Backoff) -> Self {
+    pub(crate) fn new(segment: Segment, topic: String, place: Place) -> Self {
         SegmentProducer {
             segment,
             topic,
-            address: None,
-            redirect: None,
-            lookup: false,
+            place,
             retired: false,
-            link: Link::Idle,
-            generation: 0,
             keep: false,
             was_attached: false,
             epoch: 0,
@@ -96,7 +83,6 @@ impl SegmentProducer {
             in_flight: VecDeque::new(),
             due: None,
             gone: 0,
-            backoff,
         }
     }
 

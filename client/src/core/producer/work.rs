@@ -16,7 +16,7 @@ impl ProducerCore {
         let swap = self.deviance().is(Deviant::SwapPairs);
         let reverse = self.deviance().is(Deviant::ReorderOnSplit) && message.attempts > 0;
         let Some(producer) = self.producer(id) else { return };
-        let waiting = producer.link != Link::Attached;
+        let waiting = !producer.place.is_attached();
         producer.insert(message, due);
         if (overtake && waiting) || reverse {
             // The newest first, among those that wait.
@@ -64,7 +64,7 @@ impl ProducerCore {
         for id in ids {
             self.step(id, now);
         }
-        if self.opening && self.segments.values().all(|p| !p.wanted() || p.link == Link::Attached) {
+        if self.opening && self.segments.values().all(|p| !p.wanted() || p.place.is_attached()) {
             self.opening = false;
             self.effects.push(Effect::Opened(Ok(())));
         }
@@ -79,7 +79,7 @@ impl ProducerCore {
         let mut moved: Vec<Outgoing> = Vec::new();
         for id in retired {
             let Some(producer) = self.segments.get_mut(&id) else { continue };
-            match producer.link {
+            match producer.place.link {
                 Link::Attached => {
                     if producer.has_pending() || !self.config.deviance.is(Deviant::KeepStaleProducer) {
                         self.detach(id);
@@ -132,16 +132,12 @@ impl ProducerCore {
         let blocked = self.blocked(id) && !self.deviance().is(Deviant::ReorderOnSplit);
         // One at a time and in one order: two producers that wait for exclusive access would otherwise hold half of
         // the segments each, for ever.
-        let opening = self.opening && self.segments.values().any(|p| p.link == Link::Attaching);
+        let opening = self.opening && self.segments.values().any(|p| p.place.link == Link::Attaching);
         let Some(producer) = self.segments.get_mut(&id) else { return };
-        if let Link::Waiting(until) = producer.link
-            && until <= now.mono
-        {
-            producer.link = Link::Idle;
-        }
+        producer.place.wake(now);
         // While closing, only what has something to send is still worth attaching.
         let wanted = producer.wanted() && (!self.closing || producer.has_pending());
-        match producer.link {
+        match producer.place.link {
             Link::Idle if wanted && self.synced && !opening => self.attach(id),
             Link::Attached if !producer.retired && !blocked && producer.is_due(now.mono, common) => {
                 let (flights, failed) = producer.pack(common, &mut self.next_sequence_id, now.wall);
@@ -160,13 +156,7 @@ impl ProducerCore {
     pub(super) fn attach(&mut self, id: u64) {
         let (config, many) = (&self.config, self.config.deviance.is(Deviant::ProducerPerSend));
         let Some(producer) = self.segments.get_mut(&id) else { return };
-        producer.link = Link::Attaching;
-        producer.generation += 1;
-        let address = match (&producer.redirect, &producer.address, producer.lookup) {
-            (Some(redirect), _, _) => Some(redirect.clone()),
-            (None, Some(address), false) => Some(address.clone()),
-            _ => None,
-        };
+        let attempt = producer.place.begin(producer.place.generation + 1);
         let own_name = config.name.as_ref().filter(|_| !many).map(|name| {
             if config.deviance.is(Deviant::PlainProducerName) {
                 name.clone()
@@ -177,10 +167,10 @@ impl ProducerCore {
         let given_name = producer.attached.as_ref().filter(|_| !many).map(|attached| attached.name.clone());
         self.effects.push(Effect::Attach(Attach {
             segment: id,
-            generation: producer.generation,
+            generation: attempt.generation,
             topic: producer.topic.clone(),
             legacy: producer.segment.legacy.is_some(),
-            address,
+            address: attempt.address,
             named_by_application: own_name.is_some(),
             name: own_name.or(given_name),
             epoch: producer.epoch,
@@ -190,9 +180,8 @@ impl ProducerCore {
 
     pub(super) fn detach(&mut self, segment: u64) {
         if let Some(producer) = self.segments.get_mut(&segment)
-            && producer.link == Link::Attached
+            && producer.place.detach()
         {
-            producer.link = Link::Detaching;
             self.effects.push(Effect::Detach { segment });
         }
     }
@@ -201,19 +190,18 @@ impl ProducerCore {
     pub(super) fn gone(&mut self, segment: u64, error: Error, now: Now) {
         let deviance = self.deviance();
         let Some(producer) = self.segments.get_mut(&segment) else { return };
-        if producer.retired || matches!(producer.link, Link::Waiting(_) | Link::Detaching) {
+        if producer.retired || matches!(producer.place.link, Link::Waiting(_) | Link::Detaching) {
             // Known already, or our own close is about to tell what was stored.
-            if producer.retired && producer.link == Link::Attaching {
-                producer.link = Link::Idle;
+            if producer.retired && producer.place.link == Link::Attaching {
+                producer.place.link = Link::Idle;
             }
             return;
         }
         producer.keep = self.config.access != ProducerAccessMode::Shared;
         producer.gone += 1;
-        producer.lookup = true;
         let delay =
             if deviance.is(Deviant::RetryWithoutWaiting) { 0 } else { segment_gone_delay(producer.gone) };
-        producer.link = Link::Waiting(now.mono + delay);
+        producer.place.postpone(now.mono + delay);
         let exhausted = producer.gone > SEGMENT_GONE_ATTEMPTS;
         let failed = if deviance.is(Deviant::NoSegmentGoneRetry) {
             producer.take_pending()
@@ -249,7 +237,7 @@ impl ProducerCore {
             && let Some(producer) = self.segments.get_mut(&segment)
             && producer.in_flight.is_empty()
         {
-            producer.link = Link::Idle;
+            producer.place.link = Link::Idle;
             producer.keep = false;
         }
     }
@@ -268,7 +256,7 @@ impl ProducerCore {
         let due = |message: &Outgoing| expired.contains(&message.order);
         let mut failed: Vec<Outgoing> = Vec::new();
         for (segment, producer) in &mut self.segments {
-            if self.config.deviance.is(Deviant::ResendAfterTimeout) && producer.link == Link::Attached {
+            if self.config.deviance.is(Deviant::ResendAfterTimeout) && producer.place.link == Link::Attached {
                 let again = producer.in_flight.iter().filter(|f| f.messages.iter().any(due));
                 self.effects.extend(again.map(|flight| transmit(*segment, flight)));
             }
@@ -287,7 +275,7 @@ impl ProducerCore {
         let ids: Vec<u64> = self.segments.keys().copied().collect();
         for id in ids {
             let Some(producer) = self.segments.get(&id) else { continue };
-            match producer.link {
+            match producer.place.link {
                 Link::Attached if !self.deviance().is(Deviant::CloseLeavesProducers) => self.detach(id),
                 Link::Detaching => {}
                 _ => {
