@@ -43,7 +43,7 @@ impl JsonSchema for Base64 {
     }
 }
 
-/// Pairs as an object, in their order. Of a name that comes twice, both are kept.
+/// Pairs as an object. Their order says nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Pairs;
 

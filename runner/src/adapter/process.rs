@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ impl Tail {
 pub(super) struct Process {
     child: Arc<Mutex<Child>>,
     pub(super) tail: Tail,
+    /// Disconnected once standard error is over.
+    said_all: Option<Receiver<()>>,
 }
 
 impl Process {
@@ -68,16 +71,25 @@ impl Process {
         let stderr = child.stderr.take().ok_or_else(missing)?;
         let tail = Tail::default();
         let kept = tail.clone();
-        let process = Process { child: Arc::new(Mutex::new(child)), tail };
-        thread::Builder::new().name("adapter-stderr".to_owned()).spawn(move || keep(stderr, &kept))?;
+        let (end_of_stderr, said_all) = mpsc::channel();
+        let process = Process { child: Arc::new(Mutex::new(child)), tail, said_all: Some(said_all) };
+        thread::Builder::new().name("adapter-stderr".to_owned()).spawn(move || {
+            keep(stderr, &kept);
+            drop(end_of_stderr);
+        })?;
         Ok((process, stdin, stdout))
     }
 
-    /// Says in words how the process ended whose output is over.
-    pub(super) fn ending(&self) -> impl FnOnce() -> String + Send + 'static {
+    /// Says in words how the process ended whose output is over, once all that it said before is in the tail.
+    pub(super) fn ending(&mut self) -> impl FnOnce() -> String + Send + 'static {
         let child = Arc::clone(&self.child);
+        let said_all = self.said_all.take();
         move || match wait(&child, TO_END) {
-            Some(status) => format!("it ended with {status}"),
+            Some(status) => {
+                // A process that it started may hold the stream open.
+                let _ = said_all.map(|said_all| said_all.recv_timeout(TO_END));
+                format!("it ended with {status}")
+            }
             None => "it closed its standard output".to_owned(),
         }
     }

@@ -72,7 +72,7 @@ impl Session {
         let (connection, process) = match source {
             Source::Command(words) => {
                 let failed = |source| AdapterError::Start { command: words.join(" "), source };
-                let (process, stdin, stdout) = Process::start(words).map_err(failed)?;
+                let (mut process, stdin, stdout) = Process::start(words).map_err(failed)?;
                 let ended = process.ending();
                 (Connection::new(stdout, stdin, ended).map_err(failed)?, Some(process))
             }

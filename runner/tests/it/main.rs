@@ -2,6 +2,7 @@
 // Helpers of tests may panic as tests may; clippy exempts test functions only.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod adapter;
 mod elsewhere;
 mod features;
 mod run;
