@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::Report;
-use crate::{json, junit, markdown};
+use crate::{badge, ctrf, html, json, junit, markdown};
 
-/// Writes `junit.xml`, `report.json` and `report.md` into `dir`, which is created with its parents if need be, and
-/// returns their paths in that order.
+/// Writes `report.html`, `report.json`, `report.md`, `junit.xml`, `ctrf.json` and `badge.json` into `dir`, which is
+/// created with its parents if need be, and returns their paths in that order.
 ///
 /// Everything is rendered before the first file is touched, and each file is written beside its place and then moved
 /// there: a reader sees the old report or the new one, never a half.
@@ -18,18 +18,32 @@ use crate::{json, junit, markdown};
 /// Whatever the file system says, with the path in the message.
 pub fn write_all(report: &Report, dir: &Path) -> io::Result<Vec<PathBuf>> {
     let files = [
-        ("junit.xml", junit::render(report).map_err(io::Error::other)?),
+        ("report.html", html::render(&[report]).map_err(io::Error::other)?),
         ("report.json", json::render(report).map_err(io::Error::other)?),
         ("report.md", markdown::render(report)),
+        ("junit.xml", junit::render(report).map_err(io::Error::other)?),
+        ("ctrf.json", ctrf::render(report).map_err(io::Error::other)?),
+        ("badge.json", badge::render(report).map_err(io::Error::other)?),
     ];
     fs::create_dir_all(dir).map_err(|e| at(dir, &e))?;
     let mut written = Vec::with_capacity(files.len());
     for (name, text) in files {
         let path = dir.join(name);
-        replace(dir, name, &path, &text).map_err(|e| at(&path, &e))?;
+        write(&path, &text)?;
         written.push(path);
     }
     Ok(written)
+}
+
+/// Writes a file beside its place and moves it there. Its folder has to exist.
+///
+/// # Errors
+/// Whatever the file system says, with the path in the message.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Err(at(path, &io::Error::from(io::ErrorKind::InvalidFilename)));
+    };
+    replace(dir, name, path, text).map_err(|e| at(path, &e))
 }
 
 fn replace(dir: &Path, name: &str, path: &Path, text: &str) -> io::Result<()> {

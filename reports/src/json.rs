@@ -2,13 +2,14 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::model::Report;
 use crate::verdict::Counts;
 
 /// Version of the format. It rises when a reader of the old format could misread the new one.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// A report of one conformance run: the run itself, and what follows from it.
 #[derive(Serialize, JsonSchema)]
@@ -38,6 +39,37 @@ pub fn render(report: &Report) -> Result<String, serde_json::Error> {
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)
+}
+
+/// Why a text is not a report that this version can read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// It is no JSON, or no report.
+    #[error("not a report of a conformance run: {0}")]
+    Parse(#[from] serde_json::Error),
+    /// It was written by another version.
+    #[error("its format is {found}, this version reads {FORMAT}")]
+    Format {
+        /// The format that it names.
+        found: u32,
+    },
+}
+
+/// Reads back what [`render`] wrote.
+///
+/// # Errors
+/// [`ReadError`].
+pub fn read(text: &str) -> Result<Report, ReadError> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    // The format goes first: a report of another one would only complain about a field.
+    let head: Head = serde_json::from_str(text)?;
+    if head.format != FORMAT {
+        return Err(ReadError::Format { found: head.format });
+    }
+    Ok(serde_json::from_str(text)?)
 }
 
 /// The JSON Schema (draft 2020-12) of what [`render`] writes. `schema/report.schema.json` is a copy of it.

@@ -17,6 +17,7 @@ use crate::model::{Report, ScenarioResult};
 use crate::summary;
 use crate::text::{one_line, visible};
 use crate::verdict::Verdict;
+use crate::wire::WireRecord;
 
 /// Name of the suite that holds the entries of a stale known-failures list.
 const STALE_SUITE: &str = "known-failures list";
@@ -60,6 +61,7 @@ fn suite(report: &Report, feature: &str) -> TestSuite {
         ("client", client.as_str()),
         ("target", report.target.kind.as_str()),
         ("profile", &report.profile),
+        ("suite", &report.suite.version),
         ("seed", &report.seed.to_string()),
         ("command", &report.command),
     ];
@@ -88,7 +90,8 @@ fn case(report: &Report, scenario: &ScenarioResult) -> TestCase {
     }
     case.add_property(Property::new("replay", line(&scenario.replay)));
     if !scenario.transcript.is_empty() {
-        case.set_system_out(block(&scenario.transcript));
+        let wire: Vec<String> = scenario.transcript.iter().map(WireRecord::line).collect();
+        case.set_system_out(block(&wire));
     }
     if !scenario.stderr_tail.is_empty() {
         case.set_system_err(block(&scenario.stderr_tail));

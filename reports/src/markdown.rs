@@ -4,9 +4,11 @@
 //! take effect.
 
 use crate::model::{Report, ScenarioResult};
+use crate::score::Score;
 use crate::summary;
 use crate::text::{cut, one_line, plural, ratio, seconds, tail, visible};
 use crate::verdict::{ExitCode, Verdict};
+use crate::wire::WireRecord;
 
 /// Bytes after which failures are only counted: a comment on GitHub holds 65,536 characters.
 const BUDGET: usize = 56_000;
@@ -32,7 +34,7 @@ pub fn render(report: &Report) -> String {
         ExitCode::Usage | ExitCode::Harness => "⚠️",
     };
     push(&mut out, &format!("## {mark} Scalable Topics conformance: {}\n", summary::outcome(report)));
-    push(&mut out, &format!("{}\n", subject(report)));
+    push(&mut out, &format!("**{}.** {}\n", Score::of(report), subject(report)));
     counts(&mut out, report);
     table(&mut out, report);
     problems(&mut out, report);
@@ -143,7 +145,8 @@ fn details(report: &Report, scenario: &ScenarioResult) -> String {
         lines.push(format!("reason:   {}", cut(&visible(reason), MESSAGE_WIDTH)));
     }
     fence(&mut out, "", &lines);
-    exchange(&mut out, "Wire", &scenario.transcript);
+    let wire: Vec<String> = scenario.transcript.iter().map(WireRecord::line).collect();
+    exchange(&mut out, "Wire", &wire);
     exchange(&mut out, "Standard error of the client", &scenario.stderr_tail);
     push(&mut out, "Replay:\n");
     fence(&mut out, "sh", &[visible(&scenario.replay).into_owned()]);

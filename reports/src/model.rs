@@ -6,12 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::requirement::RequirementResult;
 use crate::verdict::Verdict;
+use crate::wire::WireRecord;
 
 /// One run of the suite against one client on one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// The program that ran the scenarios.
     pub tool: Tool,
+    /// The scenarios and requirements that it took them from.
+    pub suite: SuiteInfo,
     /// When the run started, RFC 3339 with an offset. Given by the caller; this crate reads no clock.
     pub started_at: String,
     /// Seed of all randomness of the run. The same seed and inputs give the same run.
@@ -47,6 +50,16 @@ pub struct Tool {
     pub name: String,
     /// Program version.
     pub version: String,
+}
+
+/// The scenarios and the catalogue of requirements. They have a version apart from the program's: two reports are
+/// comparable, verdict by verdict, when it is the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SuiteInfo {
+    /// Version of the suite.
+    pub version: String,
+    /// Version of the specification that it checks.
+    pub specification: String,
 }
 
 /// The client under test, as it introduced itself.
@@ -135,8 +148,8 @@ pub struct ScenarioResult {
     /// What went wrong, where something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The wire exchange, one rendered line for each frame, in order.
-    pub transcript: Vec<String>,
+    /// The wire exchange, in order. Empty where the run kept none.
+    pub transcript: Vec<WireRecord>,
     /// Last lines that the client under test wrote to its standard error.
     pub stderr_tail: Vec<String>,
     /// A command to paste that runs this scenario again in the same way.
@@ -154,6 +167,10 @@ pub struct StepResult {
     pub line: usize,
     /// Whether it ran, and how it ended.
     pub status: StepStatus,
+    /// Number of the last wire record when the step had ended; the step's own records are those after the number of
+    /// the step before. Absent where it did not run, or where there is no journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<u64>,
 }
 
 /// How a step ended.
@@ -181,6 +198,9 @@ pub struct Failure {
     pub requirement: Option<String>,
     /// `file:line` of the step.
     pub location: String,
+    /// Number of the wire record that decided the verdict, where a single one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<u64>,
 }
 
 /// A scenario that was selected but that the target cannot host, such as one that needs faults on a broker without a

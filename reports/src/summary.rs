@@ -66,7 +66,7 @@ fn item_of(requirement: &RequirementResult) -> &str {
 }
 
 /// The catalogue writes `-` for "no item".
-fn named(item: &str) -> &str {
+pub(crate) fn named(item: &str) -> &str {
     if item == "-" { "" } else { item }
 }
 

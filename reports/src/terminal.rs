@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use crate::model::{Report, ScenarioResult};
 use crate::requirement::RequirementStatus;
+use crate::score::Score;
 use crate::summary;
 use crate::text::{cut, one_line, plural, ratio, seconds, tail, visible, wrap};
 use crate::verdict::{ExitCode, Verdict};
+use crate::wire::WireRecord;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -197,7 +199,8 @@ impl Page<'_> {
             }
             None => self.detail("at", &[format!("{}:{}", one_line(&scenario.feature), scenario.line)]),
         }
-        self.tail("wire", "report.json", &scenario.transcript);
+        let wire: Vec<String> = scenario.transcript.iter().map(WireRecord::line).collect();
+        self.tail("wire", "report.json", &wire);
         self.tail("stderr", "report.json", &scenario.stderr_tail);
         // Whole and on one line however long it is: it is there to be copied.
         self.line(&format!("  {:<LABEL$}{}", "replay", visible(&scenario.replay)));
@@ -254,6 +257,7 @@ impl Page<'_> {
             let text = format!("{requirements}: {}", summary::requirement_counts(report));
             self.labelled_wrapped("Coverage", &text);
         }
+        self.labelled_wrapped("Score", &Score::of(report).to_string());
         for (reason, n) in summary::left_out_by_reason(report) {
             self.labelled_wrapped("Left out", &format!("{}: {}", plural(n, "scenario"), one_line(reason)));
         }

@@ -36,6 +36,10 @@ pub enum CatalogueError {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Catalogue {
+    /// Version of the suite, catalogue and scenarios together.
+    pub version: String,
+    /// Version of the specification that the entries are from.
+    pub specification: String,
     /// Why entries have no scenario: key to sentence. [`Requirement::unproven`] names a key.
     pub reasons: BTreeMap<String, String>,
     /// The entries.

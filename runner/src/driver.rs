@@ -16,6 +16,7 @@ use stc_reports::{StepResult, StepStatus};
 
 use crate::feature::Scenario;
 use crate::judge::Finding;
+use crate::target::Broker;
 use crate::world::World;
 
 /// How one scenario's steps went.
@@ -47,6 +48,7 @@ pub(crate) async fn drive(
 ) -> Driven {
     let mut steps: Vec<StepResult> = scenario.steps.iter().map(skipped).collect();
     for (index, (step, result)) in scenario.steps.iter().zip(&mut steps).enumerate() {
+        world.rests_on(None);
         let ending = match functions.find(step) {
             Ok(Some((function, _, _, context))) => {
                 let running = AssertUnwindSafe(function(world, context)).catch_unwind();
@@ -67,6 +69,7 @@ pub(crate) async fn drive(
             }
             Err(ambiguous) => Some(Ending::Trouble(index, format!("several steps match: {ambiguous}"))),
         };
+        result.wire = world.started_broker().and_then(Broker::last_record);
         result.status = if ending.is_none() { StepStatus::Passed } else { StepStatus::Failed };
         if let Some(ending) = ending {
             return Driven { steps, ending };
@@ -81,6 +84,7 @@ fn skipped(step: &gherkin::Step) -> StepResult {
         text: step.value.clone(),
         line: step.position.line,
         status: StepStatus::Skipped,
+        wire: None,
     }
 }
 

@@ -13,7 +13,7 @@
 //! | [`client`] | the client under test behind one trait; the reference client |
 //! | [`target`] | the broker side: simulated in memory or over TCP, or elsewhere |
 //! | [`stored`] | what the brokers have stored, message by message |
-//! | [`wire`], [`transcript`] | the journal: decoded for steps, one line a record for people |
+//! | [`wire`], [`transcript`] | the journal: decoded for steps, one record of the report for each |
 //! | [`suite`], [`report`] | the suite as a whole, and from results to the report model |
 //! | [`cli`], `deviants` | the two commands: judge a client, test the suite itself (feature `deviants`) |
 //! | [`program`] | the program `stc` |

@@ -204,14 +204,14 @@ async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> Scenar
         driven.ending = after(scenario, &world);
     }
     let mut result = bare(scenario, config, Verdict::Pass, String::new());
-    judge(&mut result, driven, scenario);
+    judge(&mut result, driven, scenario, world.rested_on());
     let stderr = match world.started_client() {
         Some(client) => finish(&mut result, &*client, limit).await,
         None => Vec::new(),
     };
     if let Some(broker) = world.started_broker() {
         if result.verdict != Verdict::Pass || config.trace == Trace::All {
-            result.transcript = broker.journal().iter().flatten().map(transcript::line).collect();
+            result.transcript = broker.journal().iter().flatten().map(transcript::record).collect();
             result.stderr_tail = stderr;
         }
         broker.shutdown().await;
@@ -263,12 +263,14 @@ async fn finish(result: &mut ScenarioResult, client: &dyn ClientUnderTest, limit
             message,
             requirement: None,
             location: format!("{}:{}", result.feature, result.line),
+            record: None,
         });
     }
     client.stderr_tail()
 }
 
-fn judge(result: &mut ScenarioResult, driven: Driven, scenario: &Scenario) {
+/// Writes down how the steps went. `record` is the wire record that the last judgement rested on.
+fn judge(result: &mut ScenarioResult, driven: Driven, scenario: &Scenario, record: Option<u64>) {
     result.steps = driven.steps;
     let (index, verdict, message, requirement) = match driven.ending {
         Ending::Held => return,
@@ -293,6 +295,7 @@ fn judge(result: &mut ScenarioResult, driven: Driven, scenario: &Scenario) {
                 message,
                 requirement,
                 location: format!("{}:{}", scenario.feature, step.map_or(scenario.line, |s| s.position.line)),
+                record: record.filter(|_| verdict == Verdict::Fail),
             });
         }
     }
@@ -305,6 +308,7 @@ fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: Stri
         message: message.clone(),
         requirement: None,
         location: format!("{}:{}", scenario.feature, scenario.line),
+        record: None,
     });
     ScenarioResult {
         id: scenario.id.clone(),

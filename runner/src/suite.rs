@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use stc_reports::{LeftOut, Report, ScenarioResult, Target, Tool};
+use stc_reports::{LeftOut, Report, ScenarioResult, SuiteInfo, Target, Tool};
 use thiserror::Error;
 
 use crate::catalogue::{Catalogue, CatalogueError, checklist};
@@ -99,6 +99,10 @@ impl Suite {
         };
         Report {
             tool: Tool { name: "stc".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+            suite: SuiteInfo {
+                version: self.catalogue.version.clone(),
+                specification: self.catalogue.specification.clone(),
+            },
             started_at: ran.started_at,
             seed: config.seed,
             profile: environment.profile.clone(),

@@ -1,6 +1,6 @@
 //! The cucumber world: what one scenario has made so far, and the two observers it judges by.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
@@ -122,6 +122,7 @@ pub struct World {
     /// How the cluster is to be set up; it starts when something first needs it.
     pub setup: Setup,
     used: RefCell<BTreeSet<Need>>,
+    rests_on: Cell<Option<u64>>,
     broker: Option<Broker>,
     client: Option<Rc<dyn ClientUnderTest>>,
     /// Full names of topics by alias.
@@ -173,6 +174,7 @@ impl World {
             environment,
             seed,
             used: RefCell::default(),
+            rests_on: Cell::default(),
             broker: None,
             client: None,
             topics: BTreeMap::new(),
@@ -363,6 +365,17 @@ impl World {
     /// The next message.
     pub fn next_message(&self, key: Option<String>) -> Outgoing {
         self.message(self.sent.len(), key)
+    }
+
+    /// Names the wire record that the judgements from here on rest on, by its number; `None` when it is no single one.
+    /// Reports mark the record by which a scenario failed. Every step starts with none.
+    pub fn rests_on(&self, record: Option<u64>) {
+        self.rests_on.set(record);
+    }
+
+    /// The wire record that the last judgement rested on.
+    pub fn rested_on(&self) -> Option<u64> {
+        self.rests_on.get()
     }
 
     /// The requirement to blame: the first of these that the scenario cites. `None` leaves everything that it cites in

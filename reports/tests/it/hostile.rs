@@ -1,7 +1,9 @@
 //! Text from the client or the wire that tries to break out of its place.
 
+use serde_json::json;
 use stc_reports::{
-    LeftOut, Report, StaleKnownFailure, StepResult, StepStatus, Verdict, json, junit, markdown, terminal,
+    LeftOut, Report, StaleKnownFailure, StepResult, StepStatus, Verdict, badge, ctrf, html, json as writer,
+    junit, markdown, terminal,
 };
 
 use crate::sample;
@@ -35,7 +37,8 @@ fn hostile(text: &str) -> Report {
     for scenario in &mut report.scenarios {
         scenario.name = text.to_owned();
         scenario.reason = Some(text.to_owned());
-        scenario.transcript = vec![text.to_owned(), format!("after {text}")];
+        scenario.transcript =
+            vec![sample::frame(1, text, text, "client", json!({ text: text, "a": [text] }))];
         scenario.stderr_tail = vec![text.to_owned()];
         scenario.replay = text.to_owned();
         scenario.checklist.push(text.to_owned());
@@ -45,6 +48,7 @@ fn hostile(text: &str) -> Report {
             text: text.to_owned(),
             line: 1,
             status: StepStatus::Failed,
+            wire: Some(1),
         });
         if let Some(failure) = &mut scenario.failure {
             failure.message = text.to_owned();
@@ -83,7 +87,7 @@ fn xml_stays_well_formed_and_loses_nothing() {
 #[test]
 fn xml_keeps_text_behind_an_unfinished_escape_sequence() {
     let mut report = sample::full();
-    report.scenarios[0].transcript =
+    report.scenarios[0].stderr_tail =
         vec!["before \u{1b}]0;title, and what follows".to_owned(), "next".to_owned()];
     let xml = junit::render(&report).unwrap();
     assert!(xml.contains("before \\u{1b}]0;title, and what follows\nnext"), "{xml}");
@@ -129,7 +133,7 @@ fn markdown_keeps_its_structure() {
 fn markdown_fits_a_comment_however_much_failed() {
     let mut report = sample::full();
     let mut failing = report.scenarios.iter().find(|s| s.verdict == Verdict::Fail).unwrap().clone();
-    failing.transcript = vec!["x".repeat(1_000); 50];
+    failing.stderr_tail = vec!["x".repeat(1_000); 50];
     report.scenarios.extend(std::iter::repeat_n(failing, 300));
     report.stale_known_failures = vec![sample::stale(); 5_000];
     let text = markdown::render(&report);
@@ -166,7 +170,33 @@ fn colour_only_when_asked_and_then_only_colour() {
 #[test]
 fn json_keeps_every_byte() {
     for report in hostile_reports() {
-        let read: Report = serde_json::from_str(&json::render(&report).unwrap()).unwrap();
+        let read: Report = serde_json::from_str(&writer::render(&report).unwrap()).unwrap();
         assert_eq!(read, report);
+    }
+}
+
+#[test]
+fn ctrf_and_the_badge_stay_json_without_control_characters() {
+    for report in hostile_reports() {
+        for text in [ctrf::render(&report).unwrap(), badge::render(&report).unwrap()] {
+            serde_json::from_str::<serde_json::Value>(&text).unwrap();
+            assert!(!text.contains("\\u001b") && !text.contains("\\u0000"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_page_has_no_element_and_no_address_that_a_report_brought() {
+    let harmless = html::render(&[&hostile("harmless")]).unwrap();
+    let tags = |page: &str| {
+        page.split('<')
+            .skip(1)
+            .map(|t| t.split([' ', '>']).next().unwrap_or("").to_owned())
+            .collect::<Vec<_>>()
+    };
+    for report in hostile_reports() {
+        let page = html::render(&[&report]).unwrap();
+        assert_eq!(tags(&page), tags(&harmless), "other elements");
+        assert!(!page.chars().any(|c| c.is_control() && c != '\n'), "{page}");
     }
 }

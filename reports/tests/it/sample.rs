@@ -1,8 +1,10 @@
 //! Reports to test with.
 
+use serde_json::json;
 use stc_reports::{
     ChecklistItem, ClientInfo, Failure, LeftOut, Level, Report, RequirementResult, RequirementStatus,
-    ScenarioResult, StaleKnownFailure, StepResult, StepStatus, Target, TargetKind, Tool, Verdict,
+    ScenarioResult, StaleKnownFailure, StepResult, StepStatus, SuiteInfo, Target, TargetKind, Tool, Verdict,
+    WireKind, WireRecord,
 };
 
 /// A scenario of item C1 that cites nothing and has the given verdict.
@@ -30,6 +32,7 @@ pub(crate) fn scenario(id: &str, verdict: Verdict) -> ScenarioResult {
 pub(crate) fn report(scenarios: Vec<ScenarioResult>) -> Report {
     Report {
         tool: Tool { name: "stc".to_owned(), version: "0.1.0".to_owned() },
+        suite: SuiteInfo { version: "1.2.3".to_owned(), specification: "1.0".to_owned() },
         started_at: "2026-01-02T03:04:05Z".to_owned(),
         seed: 42,
         profile: "spec-1.0".to_owned(),
@@ -125,6 +128,7 @@ pub(crate) fn failure(message: &str, requirement: Option<&str>) -> Failure {
         message: message.to_owned(),
         requirement: requirement.map(str::to_owned),
         location: "c2-routing.feature:19".to_owned(),
+        record: None,
     }
 }
 
@@ -137,7 +141,23 @@ fn left_out(scenario: &str, reason: &str) -> LeftOut {
 }
 
 fn step(keyword: &str, text: &str, line: usize, status: StepStatus) -> StepResult {
-    StepResult { keyword: keyword.to_owned(), text: text.to_owned(), line, status }
+    StepResult { keyword: keyword.to_owned(), text: text.to_owned(), line, status, wire: None }
+}
+
+/// A frame between the client and a broker.
+pub(crate) fn frame(n: u64, name: &str, from: &str, to: &str, fields: serde_json::Value) -> WireRecord {
+    WireRecord {
+        n,
+        t_ms: n / 3,
+        kind: WireKind::Frame,
+        name: name.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        broker: Some(0),
+        conn: Some(1),
+        fields: fields.as_object().cloned().unwrap_or_default(),
+        entry: None,
+    }
 }
 
 fn failing() -> ScenarioResult {
@@ -146,18 +166,30 @@ fn failing() -> ScenarioResult {
         feature: "c2-routing.feature".to_owned(),
         line: 14,
         steps: vec![
-            step("Given", "a topic with 4 segments", 15, StepStatus::Passed),
-            step("Then", "every message is in the segment that covers its key", 19, StepStatus::Failed),
+            StepResult { wire: Some(2), ..step("Given", "a topic with 4 segments", 15, StepStatus::Passed) },
+            StepResult {
+                wire: Some(3),
+                ..step("Then", "every message is in the segment that covers its key", 19, StepStatus::Failed)
+            },
             step("And", "nothing was sent twice", 20, StepStatus::Skipped),
         ],
-        failure: Some(failure(
-            "key \"鍵\" (hash 0x9a3c) went to segment 1, segment 2 covers it",
-            Some("IMPL-2.1"),
-        )),
+        failure: Some(Failure {
+            record: Some(3),
+            ..failure("key \"鍵\" (hash 0x9a3c) went to segment 1, segment 2 covers it", Some("IMPL-2.1"))
+        }),
         transcript: vec![
-            "0.000 b0 c1 < CONNECT client_version=reference-0.1.0 protocol_version=21".to_owned(),
-            "0.000 b0 c1 > CONNECTED server_version=sim feature_flags=[scalable_topics]".to_owned(),
-            "0.001 b0 c1 < SEND producer=3 sequence=0 key=鍵 segment=1".to_owned(),
+            frame(1, "CONNECT", "client", "broker 0", json!({ "client_version": "reference-0.1.0" })),
+            frame(2, "CONNECTED", "broker 0", "client", json!({ "server_version": "sim" })),
+            WireRecord {
+                entry: json!({
+                    "metadata": { "partition_key": "鍵", "producer_name": "p" },
+                    "payload_len": 3,
+                    "payload_hex": "6d2d30",
+                })
+                .as_object()
+                .cloned(),
+                ..frame(3, "SEND", "client", "broker 0", json!({ "producer_id": 3, "sequence_id": u64::MAX }))
+            },
         ],
         stderr_tail: vec!["WARN route: fell back to the first segment".to_owned()],
         ..citing("C2-keyed", Verdict::Fail, &["C2"], &["IMPL-2.1", "IMPL-2.2"])

@@ -154,6 +154,11 @@ impl Broker {
         self.cluster.as_ref().map(|c| c.control().journal())
     }
 
+    /// Number of the newest journal record, 0 when there is none yet; `None` where there is no journal.
+    pub fn last_record(&self) -> Option<u64> {
+        self.cluster.as_ref().map(|c| c.control().last_record())
+    }
+
     /// Armed faults that have not struck as often as they were to, in words.
     pub fn unfired_faults(&self) -> Vec<String> {
         let unfired = |s: &FaultStatus| s.fired < s.fault.count;

@@ -174,6 +174,11 @@ impl Control {
         self.cluster.read(|c| c.journal().from(n).cloned().collect())
     }
 
+    /// Number of the newest record; 0 when there is none yet.
+    pub fn last_record(&self) -> u64 {
+        self.cluster.read(|c| c.journal().next_number() - 1)
+    }
+
     /// Waits for a record that `wanted` accepts, and returns it; looks at the kept records first. Never resolves when
     /// none comes, so give it a time-out.
     pub async fn wait_for(&self, wanted: impl FnMut(&Record) -> bool) -> Record {
