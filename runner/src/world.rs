@@ -378,22 +378,24 @@ impl World {
         self.rests_on.get()
     }
 
-    /// The requirement to blame: the first of these that the scenario cites. `None` leaves everything that it cites in
-    /// doubt. A step that several kinds of scenario share lists all that it can stand for.
-    pub fn blame(&self, candidates: &[&str]) -> Option<String> {
-        candidates.iter().find(|c| self.requirements.iter().any(|r| r == *c)).map(|c| (*c).to_owned())
+    /// What a step asserts in this scenario: those of `candidates` that it cites, the one to blame first. None leaves
+    /// everything that the scenario cites in doubt. A step that several kinds of scenario share lists all that it can
+    /// stand for.
+    pub fn asserted(&self, candidates: &[&str]) -> Vec<String> {
+        let cited = |c: &&&str| self.requirements.iter().any(|r| r == **c);
+        candidates.iter().filter(cited).map(|c| (*c).to_owned()).collect()
     }
 
-    /// Ends the scenario with *fail* unless `holds`, and blames as [`World::blame`] says.
+    /// Ends the scenario with *fail* unless `holds`, and blames as [`World::asserted`] says.
     pub fn judge(&self, candidates: &[&str], holds: bool, message: impl FnOnce() -> String) {
         if !holds {
             self.broken(candidates, message());
         }
     }
 
-    /// Ends the scenario with *fail*, and blames as [`World::blame`] says.
+    /// Ends the scenario with *fail*, and blames as [`World::asserted`] says.
     pub fn broken(&self, candidates: &[&str], message: impl Into<String>) -> ! {
-        Finding::Broken { requirement: self.blame(candidates), message: message.into() }.raise()
+        Finding::Broken { requirements: self.asserted(candidates), message: message.into() }.raise()
     }
 
     /// The value of an operation that has to succeed. `what` names the operation for the message.
@@ -414,10 +416,10 @@ impl World {
             // That something does not end is seen only by waiting, so it convicts nobody of one requirement.
             ClientError::Hangs(seconds) => {
                 let message = format!("{what} does not end: nothing came of it in {seconds} s");
-                Finding::Broken { requirement: None, message }.raise()
+                Finding::Broken { requirements: Vec::new(), message }.raise()
             }
             ClientError::Gone(message) => Finding::Broken {
-                requirement: None,
+                requirements: Vec::new(),
                 message: format!("{what}: the client is gone: {message}"),
             }
             .raise(),
