@@ -47,7 +47,7 @@ Feature: Error model
     When the application tries to build a client for the service URL "not a url"
     Then it fails with the category InvalidServiceURL
 
-  @id:C13-incompatible-schema @ERR-2.8 @ERR-3.6 @C11
+  @id:C13-incompatible-schema @ERR-2.8 @C11
   Scenario: a schema that the topic's does not admit
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -56,3 +56,14 @@ Feature: Error model
       | subscription | s     |
       | schema       | int64 |
     Then it fails with the category IncompatibleSchema
+
+  @id:C13-schema-not-retried @ERR-3.6 @C11 @needs-journal
+  Scenario: an incompatible schema is not tried again
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And the producer has sent 1 message
+    When the application tries to subscribe the queue consumer on the topic with
+      | subscription | s     |
+      | schema       | int64 |
+    Then it fails with the category IncompatibleSchema
+    And the client sent SUBSCRIBE 1 time

@@ -18,7 +18,7 @@ use crate::{
     connection::ConnectionSettings,
     core::{
         backoff::{BackoffLimits, Rng},
-        deviant::Deviance,
+        deviant::{Deviance, Deviant},
         error::{Category, Error},
         memory::Memory,
     },
@@ -133,6 +133,9 @@ impl PulsarClient {
     /// # Errors
     /// None today; closing is best effort.
     pub async fn close(&self) -> Result<(), Error> {
+        if self.shared.deviance.is(Deviant::CloseDoesNothing) {
+            return Ok(());
+        }
         self.shared.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.shared.closing.store(true, Ordering::Relaxed);
         self.shared.close.notify_waiters();
@@ -268,6 +271,11 @@ impl ClientBuilder {
     /// `InvalidServiceUrl` when the service URL is missing or malformed, `InvalidConfiguration` when a duration is
     /// zero or `pulsar+ssl://` has nothing to trust.
     pub fn build(self) -> Result<PulsarClient, Error> {
+        let deviance = self.deviance;
+        self.assemble().map_err(|error| deviance.report(error))
+    }
+
+    fn assemble(self) -> Result<PulsarClient, Error> {
         let service: Vec<BrokerAddress> = parse_service_url(&self.service_url)?;
         for (what, duration) in [
             ("operation timeout", self.operation_timeout),

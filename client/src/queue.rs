@@ -60,6 +60,10 @@ impl<T: 'static> QueueConsumer<T> {
     /// # Errors
     /// `AlreadyClosed` once the consumer is closed.
     pub async fn receive(&self) -> Result<Message<T>, Error> {
+        if self.handle.face.deviance.is(Deviant::ReceiveDoesNotWait) {
+            let message = self.receive_timeout(Duration::ZERO).await?;
+            return message.ok_or_else(|| Error::timeout("no message is there"));
+        }
         Ok(self.received(self.handle.receive().await?))
     }
 

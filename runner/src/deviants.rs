@@ -84,7 +84,7 @@ pub fn deviants(args: &DeviantsArgs, features: &Path, program: &str) -> ExitCode
     let caught = count(|o| matches!(o, Outcome::Caught(_)));
     let waiting = count(|o| matches!(o, Outcome::Waits(_)));
     let survivors = count(|o| !o.is_good());
-    say(table(&outcomes).trim_end());
+    say(table(&outcomes, !args.only.is_empty()).trim_end());
     say(format_args!(
         "\n{} deviants: {caught} caught, {survivors} not caught, {waiting} wait for their scenarios; {:.1} s, seed {}",
         outcomes.len(),
@@ -111,28 +111,31 @@ fn prepare(args: &DeviantsArgs, features: &Path) -> Result<Prepared, String> {
     Ok((suite, Deviant::all().iter().filter(wanted).collect()))
 }
 
-fn table(outcomes: &[(&DeviantInfo, Outcome)]) -> String {
+/// One line for each deviant; with `whole`, everything that its scenarios caught.
+fn table(outcomes: &[(&DeviantInfo, Outcome)], whole: bool) -> String {
     let width = outcomes.iter().map(|(info, _)| info.name.len()).max().unwrap_or(0);
     let mut table = String::new();
     for (info, outcome) in outcomes {
-        let line = match outcome {
-            Outcome::Caught(catches) => match catches.first() {
-                Some(Catch { requirement, scenario }) => format!("caught    {requirement:<12} {scenario}"),
-                None => "caught".to_owned(),
-            },
-            Outcome::Waits(reason) => format!("waits     {}", reason.split('.').next().unwrap_or(reason)),
+        let lines = match outcome {
+            Outcome::Caught(catches) => {
+                let shown = if whole { catches.len() } else { 1 };
+                catches.iter().take(shown).map(Catch::line).collect()
+            }
+            Outcome::Waits(reason) => {
+                vec![format!("waits     {}", reason.split('.').next().unwrap_or(reason))]
+            }
             Outcome::NoScenario => {
-                format!("SURVIVES  no scenario cites {}", info.requirements.join(" or "))
+                vec![format!("SURVIVES  no scenario cites {}", info.requirements.join(" or "))]
             }
-            Outcome::Survived(_) => format!("SURVIVES  {}", info.what),
-            Outcome::Harmful(what) => format!("HARMS     {what}"),
+            Outcome::Survived(findings) => {
+                let findings = findings.iter().map(|finding| format!("  {finding}"));
+                [format!("SURVIVES  {}", info.what)].into_iter().chain(findings).collect()
+            }
+            Outcome::Harmful(what) => vec![format!("HARMS     {what}")],
         };
-        // Writing to a string cannot fail.
-        let _ = writeln!(table, "{:<width$}  {line}", info.name);
-        if let Outcome::Survived(findings) = outcome {
-            for finding in findings {
-                let _ = writeln!(table, "{:<width$}    {finding}", "");
-            }
+        for line in lines {
+            // Writing to a string cannot fail.
+            let _ = writeln!(table, "{:<width$}  {line}", info.name);
         }
     }
     table

@@ -21,6 +21,7 @@ use crate::{
     },
     layout_watch::LayoutWatch,
     producer::{layout_changed, managed, sleep},
+    receive_queue::Queued,
     registration::{Registration, RegistrationEvent, registration_event},
 };
 
@@ -271,7 +272,11 @@ impl<K: Kind> Actor<K> {
                 .send(segment, |consumer_id| CommandFlow { consumer_id, message_permits: permits }.into()),
             Effect::Detach { segment } => self.attachments.detach(segment),
             Effect::Forget { segment } => self.attachments.forget(segment),
-            Effect::Deliver(delivery) => {
+            Effect::Deliver(mut delivery) => {
+                let odd = delivery.delivery().segment % 2 == 1;
+                if odd && self.registration.is_some() && self.client.deviance.is(Deviant::OddSegmentsUnread) {
+                    return;
+                }
                 K::arrives(&self.face, &delivery);
                 self.face.queue.push(delivery);
             }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use stc_proto::{
-    Command, Frame,
+    Command, Frame, TopicName,
     pulsar::{CommandProducer, CommandSend, KeyValue, ProducerAccessMode, Schema as WireSchema},
 };
 use tokio::{
@@ -349,6 +349,16 @@ async fn attach(
         }
     };
     Outcome { segment, id: producer_id, generation, result: result.await }
+}
+
+/// What a deviant does: asks for a producer on the segment that a new topic would have.
+pub(super) async fn attach_to_guessed(client: &Shared, topic: &TopicName, schema: Option<WireSchema>) {
+    let segment = format!("segment://{}/{}/0000-ffff-0", topic.namespace(), topic.local());
+    if let Ok(connection) = client.pool.controller(&segment, None).await {
+        let (producer_id, request_id) = (client.producer_id(), client.pool.request_id());
+        let guess = CommandProducer { topic: segment, producer_id, request_id, schema, ..Default::default() };
+        connection.send(Command::from(guess));
+    }
 }
 
 /// Whether a deviation leaves the schema out.

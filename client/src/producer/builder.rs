@@ -21,6 +21,7 @@ use crate::{
         producer::{ProducerConfig, ProducerCore, QueueLimits},
     },
     layout_watch,
+    producer::actor::attach_to_guessed,
     schema::{Schema, to_wire},
 };
 
@@ -207,11 +208,18 @@ impl<T: 'static> ProducerBuilder<T> {
             AccessMode::WaitForExclusive if client.deviance.is(Deviant::WaitForNobody) => {
                 ProducerAccessMode::Exclusive
             }
+            AccessMode::Shared if client.deviance.is(Deviant::SharedIsExclusive) => {
+                ProducerAccessMode::Exclusive
+            }
             AccessMode::Shared => ProducerAccessMode::Shared,
             AccessMode::Exclusive => ProducerAccessMode::Exclusive,
             AccessMode::ExclusiveWithFencing => ProducerAccessMode::ExclusiveWithFencing,
             AccessMode::WaitForExclusive => ProducerAccessMode::WaitForExclusive,
         };
+        if client.deviance.is(Deviant::AttachBeforeResolve) {
+            let schema = self.schema.info().map(to_wire);
+            attach_to_guessed(&client, &topic, schema).await;
+        }
         let watch = layout_watch::open(&client, topic).await?;
         let config = ProducerConfig {
             name: self.name.clone(),

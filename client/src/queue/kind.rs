@@ -1,8 +1,8 @@
 //! What the task of a queue consumer does differently from that of others.
 
 use stc_proto::pulsar::{
-    CommandAck, CommandRedeliverUnacknowledgedMessages, CommandSubscribe, KeyValue, Schema as WireSchema,
-    command_ack::AckType, command_subscribe,
+    CommandAck, CommandRedeliverUnacknowledgedMessages, CommandSubscribe, KeySharedMeta, KeyValue,
+    Schema as WireSchema, command_ack::AckType, command_subscribe,
 };
 
 use crate::{
@@ -108,6 +108,7 @@ impl Kind for Queue {
             schema: self.schema.clone().filter(|_| !without_schema(client, segment)),
             initial_position: Some(self.initial_position as i32),
             subscription_properties: self.properties.clone(),
+            key_shared_meta: client.deviance.is(Deviant::QueueDeclaresKeys).then(KeySharedMeta::default),
             ..Default::default()
         }
     }

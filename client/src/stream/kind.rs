@@ -101,7 +101,10 @@ impl Kind for Stream {
             Mode::Shared(ranges) => (command_subscribe::SubType::KeyShared, Some(key_shared(client, ranges))),
         };
         CommandSubscribe {
-            subscription: self.subscription.clone(),
+            subscription: match client.deviance.is(Deviant::SubscriptionByPosition) {
+                true => format!("{}-{:?}", self.subscription, self.initial_position),
+                false => self.subscription.clone(),
+            },
             sub_type: sub_type as i32,
             consumer_name: Some(format!("{}-seg-{}", self.name, subscribe.segment)),
             durable: Some(!client.deviance.is(Deviant::NonDurableStream)),

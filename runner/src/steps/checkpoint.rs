@@ -14,7 +14,7 @@ use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
 
 /// What a failed create can break.
-const CREATE: [&str; 5] = ["API-4.3.8", "API-4.3.9", "API-4.3.6", "API-4.3.10", "API-4.3.11"];
+const CREATE: [&str; 6] = ["DATA-1.1", "API-4.3.8", "API-4.3.9", "API-4.3.6", "API-4.3.10", "API-4.3.11"];
 /// What messages that do not come, come again or come in the wrong order can break.
 const RECEIVE: [&str; 16] = [
     "API-4.3.8",

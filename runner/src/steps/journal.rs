@@ -292,6 +292,7 @@ fn named(world: &mut World, producer: ProducerName) -> Step {
 /// Every PRODUCER and SUBSCRIBE of a segment went to the broker that the newest layout before it names.
 #[then(expr = "the client attached to every segment of {topic} at the broker that the layout names")]
 async fn at_owner(world: &mut World, topic: Topic) -> Step {
+    world.settle().await;
     let broker = world.broker().await;
     let urls = broker.cluster.as_ref().map(sim_broker::SimCluster::broker_urls).unwrap_or_default();
     let layouts: Vec<_> = watches_of(world, &topic.0)?.into_iter().flat_map(|w| w.layouts).collect();

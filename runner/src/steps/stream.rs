@@ -13,8 +13,18 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 8] =
-    ["IMPL-8.4", "IMPL-8.5", "IMPL-8.1", "IMPL-8.13", "API-4.1.10", "API-4.1.4", "KS-4.3", "API-4.1.9"];
+const SUBSCRIBE: [&str; 10] = [
+    "WIRE-6.2.6",
+    "IMPL-8.4",
+    "IMPL-8.5",
+    "IMPL-8.1",
+    "IMPL-8.13",
+    "API-4.1.10",
+    "API-4.1.4",
+    "KS-4.3",
+    "API-4.1.9",
+    "DATA-1.1",
+];
 /// What it can break that a message does not come, or one that must not.
 const RECEIVE: [&str; 17] = [
     "API-4.1.8",
@@ -383,7 +393,16 @@ async fn exactly_the_rest(world: &mut World, name: StreamName) -> Step {
         let Some(message) = next(world, &name.0, PATIENCE_MS).await? else {
             let lost: Vec<String> = missing.into_iter().collect();
             world.broken(
-                &["IMPL-6.8", "IMPL-6.3", "IMPL-6.2", "API-4.1.6", "API-4.1.8", "IMPL-6.5", "KS-4.15"],
+                &[
+                    "IMPL-6.8",
+                    "IMPL-6.3",
+                    "IMPL-6.2",
+                    "API-4.1.3",
+                    "API-4.1.6",
+                    "API-4.1.8",
+                    "IMPL-6.5",
+                    "KS-4.15",
+                ],
                 format!("never acknowledged, and yet not delivered again: {}", lost.join(", ")),
             )
         };

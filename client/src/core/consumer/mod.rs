@@ -253,8 +253,9 @@ pub(crate) trait Core {
         }
         tracing::debug!(segment, %error, "subscribing to a segment failed");
         self.on_lost(segment, false);
+        let again = error.is_transient() || self.parts().0.deviance.retries_refusal(&error);
         let forgives = |segment| self.forgives(segment, &error);
-        let passes = error.is_transient() || self.segments().get(&segment).is_some_and(forgives);
+        let passes = again || self.segments().get(&segment).is_some_and(forgives);
         self.parts().0.attempt_failed(error, passes);
         self.advance(now);
     }

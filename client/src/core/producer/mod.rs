@@ -274,6 +274,9 @@ impl ProducerCore {
 
     /// Works by this layout from now on.
     pub(crate) fn apply_layout(&mut self, view: View, now: Now) {
+        if self.deviance().is(Deviant::LayoutChangeShows) {
+            self.failed_once |= view.layout.epoch != self.view.layout.epoch;
+        }
         self.view = view;
         self.buckets_observed |= self.view.layout.has_buckets();
         let exclusive = self.config.access != ProducerAccessMode::Shared;

@@ -157,6 +157,8 @@ impl ProducerCore {
         let (config, many) = (&self.config, self.config.deviance.is(Deviant::ProducerPerSend));
         let Some(producer) = self.segments.get_mut(&id) else { return };
         let attempt = producer.place.begin(producer.place.generation + 1);
+        let before = producer.attached.as_ref().map(|attached| attached.at.clone());
+        let before = before.filter(|_| config.deviance.is(Deviant::StayWithDeadBroker));
         let own_name = config.name.as_ref().filter(|_| !many).map(|name| {
             if config.deviance.is(Deviant::PlainProducerName) {
                 name.clone()
@@ -170,7 +172,7 @@ impl ProducerCore {
             generation: attempt.generation,
             topic: producer.topic.clone(),
             legacy: producer.segment.legacy.is_some(),
-            address: attempt.address,
+            address: before.or(attempt.address),
             named_by_application: own_name.is_some(),
             name: own_name.or(given_name),
             epoch: producer.epoch,
