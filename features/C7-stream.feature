@@ -142,6 +142,11 @@ Feature: Stream consumer
       | initial position | latest |
     Then stream consumer "later" receives exactly what was not acknowledged
 
+  @id:C7-to-nothing @API-4.1.1
+  Scenario: a subscribe to neither a topic nor a namespace is refused
+    When the application tries to subscribe a stream consumer to nothing
+    Then the subscribe to nothing is refused
+
   @id:C7-no-subscription @API-4.1.2
   Scenario: a subscribe without a subscription name is refused
     Given a scalable topic with 1 segment

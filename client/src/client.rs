@@ -296,6 +296,7 @@ impl ClientBuilder {
             timeout: self.connection_timeout,
             authentication: self.authentication,
             deviance: self.deviance,
+            shown: Arc::default(),
         };
         let (alive, gone) = mpsc::channel(1);
         let memory_freed = watch::Sender::new(());

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -68,13 +68,20 @@ pub(crate) struct ConnectionSettings {
     pub(crate) timeout: Duration,
     pub(crate) authentication: Option<Arc<dyn Authentication>>,
     pub(crate) deviance: Deviance,
+    /// What was shown first, for a deviant that shows it again.
+    pub(crate) shown: Arc<OnceLock<Bytes>>,
 }
 
 impl ConnectionSettings {
     /// The method and the credentials as they are now.
     fn credentials(&self) -> Result<(String, Option<Bytes>), Error> {
         Ok(match &self.authentication {
-            Some(authentication) => (authentication.method().to_owned(), Some(authentication.data()?.into())),
+            Some(authentication) => {
+                let now = Bytes::from(authentication.data()?);
+                let first = self.shown.get_or_init(|| now.clone());
+                let stale = self.deviance.is(Deviant::StaleCredentials);
+                (authentication.method().to_owned(), Some(if stale { first.clone() } else { now }))
+            }
             None => ("none".to_owned(), None),
         })
     }

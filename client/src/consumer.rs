@@ -146,6 +146,7 @@ impl<K: Kind> Handle<K> {
         max: usize,
         limit: Duration,
     ) -> Result<Vec<DeliveryOf<K>>, Error> {
+        let max = max + usize::from(self.face.deviance.is(Deviant::ReceiveManyIgnoresMax));
         self.face.queue.pop_many(max, self.face.receiver_queue, Instant::now() + limit).await
     }
 

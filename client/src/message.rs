@@ -132,7 +132,8 @@ impl<T: 'static> Message<T> {
 
     /// The cluster that the message was replicated from, if it was.
     pub fn replicated_from(&self) -> Option<&str> {
-        self.content.replicated_from.as_deref()
+        let told = !self.content.deviance.is(Deviant::NoReplicatedFrom);
+        self.content.replicated_from.as_deref().filter(|_| told)
     }
 }
 

@@ -220,6 +220,11 @@ impl Pool {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             slots.entry(endpoint.clone()).or_default().clone()
         };
+        if self.settings.deviance.is(Deviant::FailsBesideAnother) && slot.try_lock().is_err() {
+            return Err(Error::new(Category::Unknown, "the client is busy"));
+        }
+        let own = self.settings.deviance.is(Deviant::ConnectionForEach);
+        let slot = if own { Slot::default() } else { slot };
         let mut slot = slot.lock().await;
         if let Some(connection) = slot.as_ref().filter(|connection| connection.is_open()) {
             return Ok(connection.clone());

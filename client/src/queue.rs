@@ -121,6 +121,10 @@ impl<T: 'static> QueueConsumer<T> {
         } else {
             self.handle.face.topic.clone()
         };
-        Message::new(delivery, topic, self.schema.clone())
+        let message = Message::new(delivery, topic, self.schema.clone());
+        if self.handle.face.deviance.is(Deviant::BrokenAfterReceive) && message.value().is_err() {
+            self.handle.face.queue.close();
+        }
+        message
     }
 }

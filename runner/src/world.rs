@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{
     ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
-    ProducerId, Received, Reply, TicketId, Value,
+    ProducerId, Received, Reply, SchemaKind, TicketId, Value,
 };
 use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
@@ -63,6 +63,8 @@ pub struct Producer {
     pub topic: String,
     /// The name that the application gave it.
     pub name: Option<String>,
+    /// Its schema.
+    pub schema: SchemaKind,
 }
 
 /// A queue consumer and what it was made with.
@@ -129,6 +131,8 @@ pub struct World {
     pub topics: BTreeMap<String, String>,
     /// Client objects by alias.
     pub clients: BTreeMap<String, ClientId>,
+    /// Definitions of records by the names that steps gave them.
+    pub records: BTreeMap<String, String>,
     /// Producers by alias.
     pub producers: BTreeMap<String, Producer>,
     /// Queue consumers by alias.
@@ -179,6 +183,7 @@ impl World {
             client: None,
             topics: BTreeMap::new(),
             clients: BTreeMap::new(),
+            records: BTreeMap::new(),
             producers: BTreeMap::new(),
             consumers: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -274,7 +279,7 @@ impl World {
         }
         let service_url = self.broker().await.service_url;
         let client = self.client().await;
-        let opened = client.open(ClientOptions { service_url, operation_timeout_ms: None }).await;
+        let opened = client.open(ClientOptions { service_url, ..ClientOptions::default() }).await;
         let id = self.expect(&[], opened, "building a client");
         self.clients.insert(alias.to_owned(), id);
         id

@@ -91,6 +91,9 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
     async fn attach(self) -> Result<CheckpointConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
+        if client.deviance.is(Deviant::NoCheckpointConsumer) {
+            return Err(Error::new(Category::NotSupported, "there is no checkpoint consumer"));
+        }
         let invented = client.deviance.is(Deviant::CheckpointInventsTopic);
         let topic = self.topic.as_deref().or(invented.then_some("topic://public/default/invented"));
         let topic = layout_watch::parse_topic(topic)?;

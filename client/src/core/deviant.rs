@@ -155,6 +155,12 @@ deviants! {
         "Subscribes Exclusive.";
     SubscribeFailover "failover-subscription" ["IMPL-5.2", "API-4.2.1"]
         "Subscribes Failover.";
+    NoCheckpointConsumer "no-checkpoint-consumer" ["API-4.1"]
+        "Has no checkpoint consumer.";
+    BrokenAfterReceive "broken-after-receive" ["ERR-1.6"]
+        "Closes a queue consumer that gave a message which cannot be decoded.";
+    ReceiveManyIgnoresMax "receive-many-ignores-max" ["API-4.5"]
+        "Receives one message more than it was asked for.";
     QueueDeclaresKeys "queue-declares-keys" ["API-4.2.3"]
         "Subscribes with key ranges.";
     QueueRegisters "queue-registers" ["WIRE-6.1.1"]
@@ -223,6 +229,8 @@ deviants! {
         "Reads every segment of the layout without registering.";
     NonDurableStream "non-durable-stream" ["API-4.1.8"]
         "Subscribes without a durable position.";
+    InventsStreamTopic "invents-stream-topic" ["API-4.1.1"]
+        "Makes a topic name up for a stream consumer that is given none.";
     InventsSubscription "invents-subscription" ["API-4.1.2"]
         "Makes a subscription name up when none is given.";
     DropStreamOptions "drop-stream-options" ["API-4.1.4"]
@@ -333,10 +341,18 @@ deviants! {
         "Asks the broker not to create an absent topic.";
     InventsTopic "invents-topic" ["API-7.3", "API-7.4"]
         "Goes on with a made-up layout when the topic is absent.";
+    FailsBesideAnother "fails-beside-another" ["API-2.1"]
+        "Fails what needs a connection that another operation is just making.";
+    ConnectionForEach "connection-for-each" ["IMPL-9.5"]
+        "Makes a connection of its own for each operation that needs one.";
     DiesWithConnection "dies-with-connection" ["API-2.6", "API-2.7"]
         "Closes a producer whose connection is lost.";
     CloseDoesNothing "close-does-nothing" ["API-2.3", "API-2.5"]
         "Completes a close of the client at once and closes nothing.";
+    AsyncFailureLost "async-failure-lost" ["ERR-1.2"]
+        "Completes the future of an asynchronous send that failed as if it had succeeded.";
+    ThrowsAtCall "throws-at-call" ["ERR-1.3"]
+        "Throws failures of asynchronous sends from the call.";
     SurfaceReconnect "surface-reconnect" ["ERR-1.7", "API-2.7"]
         "Fails pending sends when the connection is lost.";
     BrokenAfterError "broken-after-error" ["API-2.10", "API-2.11", "ERR-1.5"]
@@ -389,10 +405,16 @@ deviants! {
         "Begins at sequence id 0 whatever was configured.";
     DropProducerProperties "drop-producer-properties" ["API-3.1.9"]
         "Tells the broker no properties of the producer.";
+    NoSchemaTold "no-schema-told" ["WIRE-10.3"]
+        "Tells the brokers nothing of the schema.";
+    RefusesPairs "refuses-pairs" ["DATA-6.3"]
+        "Has no schema of pairs.";
     SchemaOnSomeSegments "schema-on-some-segments" ["DATA-6.2"]
         "Attaches segments with odd ids without the schema.";
     NoFreshCredentials "no-fresh-credentials" ["WIRE-10.2", "COMPAT-5.1"]
         "Does not answer when a broker asks for fresh credentials.";
+    StaleCredentials "stale-credentials" ["WIRE-10.2", "COMPAT-5.1"]
+        "Shows on every connection the credentials of the first one.";
     AuthenticationAsGeneric "authentication-as-generic" ["ERR-2.2"]
         "Reports refused credentials in the category of everything else.";
     AuthorizationAsGeneric "authorization-as-generic" ["ERR-2.3", "ERR-4.4", "ERR-1.1"]
@@ -403,7 +425,9 @@ deviants! {
         "Reports incompatible schemas in the category of everything else.";
     MemoryAsGeneric "memory-as-generic" ["ERR-2.12"]
         "Reports a full memory in the category of everything else.";
-    IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2"]
+    SendsWithoutMemory "sends-without-memory" ["ERR-3.13"]
+        "Publishes a message all the same whose send failed for want of memory.";
+    IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2", "COMPAT-5.1"]
         "Connects to the addresses without TLS although the service URL asks for TLS.";
     IgnoreQueueLimit "ignore-queue-limit" ["API-3.1.5", "ERR-2.11"]
         "Takes sends above the limit of the queue.";
@@ -445,7 +469,7 @@ deviants! {
         "Accepts sends on a closed producer.";
     NoPong "no-pong" ["API-2.7"]
         "Does not answer PING.";
-    ValueCut "value-cut" ["DATA-3.1"]
+    ValueCut "value-cut" ["DATA-3.1", "DATA-6.1"]
         "Decodes the payload without its first byte.";
     NoPayload "no-payload" ["DATA-3.2"]
         "Gives no payload beside the value.";
@@ -453,6 +477,8 @@ deviants! {
         "Gives a received message the identifier of its neighbour.";
     NoPublishTime "no-publish-time" ["DATA-3.6"]
         "Gives no publish time.";
+    NoReplicatedFrom "no-replicated-from" ["DATA-3.13"]
+        "Does not tell from which cluster a message was replicated.";
     RedeliveryCountZero "redelivery-count-zero" ["DATA-3.11", "ERR-5.2"]
         "Reports no redeliveries.";
     SizeOfCompressed "size-of-compressed" ["DATA-3.12"]

@@ -363,7 +363,8 @@ pub(super) async fn attach_to_guessed(client: &Shared, topic: &TopicName, schema
 
 /// Whether a deviation leaves the schema out.
 pub(crate) fn without_schema(client: &Shared, segment: u64) -> bool {
-    client.deviance.is(Deviant::SchemaOnSomeSegments) && segment % 2 == 1
+    (client.deviance.is(Deviant::SchemaOnSomeSegments) && segment % 2 == 1)
+        || client.deviance.is(Deviant::NoSchemaTold)
 }
 
 /// Pends while there is no watch.

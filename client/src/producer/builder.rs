@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use stc_proto::pulsar::{CompressionType, KeyValue, ProducerAccessMode};
+use stc_proto::pulsar::{CompressionType, KeyValue, ProducerAccessMode, schema::Type as SchemaType};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -22,7 +22,7 @@ use crate::{
     },
     layout_watch,
     producer::actor::attach_to_guessed,
-    schema::{Schema, to_wire},
+    schema::{Schema, SchemaInfo, to_wire},
 };
 
 /// Who else may publish to the topic (client-api §3.1).
@@ -194,6 +194,10 @@ impl<T: 'static> ProducerBuilder<T> {
         let client = self.client;
         let alive = client.enter()?;
         let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        let pairs = |info: SchemaInfo| info.kind == SchemaType::KeyValue;
+        if client.deviance.is(Deviant::RefusesPairs) && self.schema.info().is_some_and(pairs) {
+            return Err(Error::new(Category::NotSupported, "there is no schema of pairs"));
+        }
         if self.name.as_deref() == Some("") {
             return Err(Error::new(Category::InvalidConfiguration, "the producer's name is empty"));
         }

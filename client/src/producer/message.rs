@@ -17,6 +17,8 @@ use super::{Producer, QueueFull, Request, SendResult};
 use crate::core::{
     deviant::Deviant,
     error::{Category, Error},
+    memory::Memory,
+    message_id::MessageId,
     outgoing::Outgoing,
 };
 
@@ -135,14 +137,22 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
     /// Publishes the message without waiting (client-api §3.2): when this returns, it has its place in the order of
     /// sends. Failures of any kind are in the ticket.
     pub fn send_async(self) -> SendTicket {
-        let (requests, deviance) = (&self.producer.requests, self.producer.face.deviance);
+        let (requests, face) = (&self.producer.requests, &self.producer.face);
+        let deviance = face.deviance;
         let (done, result) = oneshot::channel();
         let requested = match self.build() {
+            Ok(message) if message.attempts > 0 => {
+                let _ = requests.send(Request::Send(Box::new(message), oneshot::channel().0));
+                Err(deviance.report(memory_full()))
+            }
             Ok(message) => {
                 requests.send(Request::Send(Box::new(message), done)).map_err(|_| Error::closed("producer"))
             }
             Err(error) => Err(deviance.report(error)),
         };
+        if requested.is_err() && deviance.is(Deviant::AsyncFailureLost) {
+            return SendTicket(Ticket::Lost);
+        }
         SendTicket(match requested {
             Ok(()) => Ticket::Waiting(result),
             Err(error) => Ticket::Failed(Some(error)),
@@ -185,12 +195,23 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         };
         if let (QueueFull::Fail, Some(memory)) = (face.queue_full, &face.client.memory) {
             let reserved = memory.reserve(message.size());
-            message.memory = Some(reserved.ok_or_else(|| {
-                Error::new(Category::MemoryBufferFull, "the memory for messages on their way is used up")
-            })?);
+            message.memory = Some(match reserved {
+                Some(reserved) => reserved,
+                None if face.deviance.is(Deviant::SendsWithoutMemory) => {
+                    // Marked as the one that its caller is told was not sent.
+                    message.attempts = 1;
+                    let unlimited = Memory::new(usize::MAX, || {});
+                    unlimited.reserve(message.size()).ok_or_else(memory_full)?
+                }
+                None => return Err(memory_full()),
+            });
         }
         Ok(message)
     }
+}
+
+fn memory_full() -> Error {
+    Error::new(Category::MemoryBufferFull, "the memory for messages on their way is used up")
 }
 
 fn since_1970(time: SystemTime) -> u64 {
@@ -205,6 +226,8 @@ pub struct SendTicket(Ticket);
 enum Ticket {
     Waiting(oneshot::Receiver<SendResult>),
     Failed(Option<Error>),
+    /// What a deviant makes of a failure.
+    Lost,
 }
 
 impl Future for SendTicket {
@@ -215,6 +238,7 @@ impl Future for SendTicket {
             Ticket::Waiting(result) => Pin::new(result)
                 .poll(cx)
                 .map(|result| result.unwrap_or_else(|_| Err(Error::closed("producer")))),
+            Ticket::Lost => Poll::Ready(Ok(MessageId::earliest())),
             Ticket::Failed(error) => {
                 Poll::Ready(Err(error.take().unwrap_or_else(|| Error::closed("producer"))))
             }

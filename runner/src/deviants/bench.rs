@@ -26,7 +26,12 @@ const UNRELATED: [&str; 8] = [
 ];
 
 /// Deviations that reach beyond their own item, with the scenarios that must still pass and the reason.
-const FAR_REACHING: [(&str, &[&str], &str); 6] = [
+const FAR_REACHING: [(&str, &[&str], &str); 7] = [
+    (
+        "fails-beside-another",
+        &["C1-producer-watches", "C2-keyless-round-robin", "C12-producer-not-found", "C15-producer"],
+        "a consumer of several segments needs connections at the same time",
+    ),
     (
         "create-not-ready",
         &["C12-producer-not-found", "C15-producer"],

@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cucumber::{gherkin, given, then, when};
 
-use super::params::{ClientName, ConsumerName, Topic, number, options};
-use super::produce::{await_sends, schema};
+use super::params::{ClientName, ConsumerName, Topic, column, number, options};
+use super::produce::await_sends;
+use super::schema::{self, schema};
 use crate::client::{InitialPosition, QueueOptions, Received};
 use crate::judge::{Step, Trouble};
 use crate::world::{Consumer, Delivery, Started, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 5] = ["API-7.2", "API-4.2.1", "API-4.2.6", "IMPL-5.2", "DATA-1.1"];
+const SUBSCRIBE: [&str; 8] =
+    ["DATA-6.3", "DATA-6.1", "API-4.1", "API-7.2", "API-4.2.1", "API-4.2.6", "IMPL-5.2", "DATA-1.1"];
 /// What a failed or fruitless receive can break.
-const RECEIVE: [&str; 15] = [
+const RECEIVE: [&str; 17] = [
+    "API-4.1",
+    "ERR-1.6",
     "IMPL-5.7",
     "IMPL-5.3",
     "API-2.8",
@@ -58,7 +62,7 @@ async fn consumer_of(
 #[given(expr = "{consumer} on {topic} with")]
 #[when(expr = "the application subscribes {consumer} on {topic} with")]
 async fn consumer_with(world: &mut World, name: ConsumerName, topic: Topic, step: &gherkin::Step) -> Step {
-    let options = queue_options(step)?;
+    let options = queue_options(world, step)?;
     subscribe(world, THE, &name.0, &topic.0, options).await
 }
 
@@ -104,11 +108,11 @@ async fn try_subscribe_with(
     topic: Topic,
     step: &gherkin::Step,
 ) -> Step {
-    let options = queue_options(step)?;
+    let options = queue_options(world, step)?;
     try_to_subscribe(world, name.0, topic.0, options).await
 }
 
-fn queue_options(step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
+fn queue_options(world: &World, step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
     let mut made = QueueOptions::default();
     for (name, value) in options(step)? {
         match name.as_str() {
@@ -121,7 +125,7 @@ fn queue_options(step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
                     other => return Err(Trouble(format!("no such initial position: {other}"))),
                 }
             }
-            "schema" => made.schema = schema(&value)?,
+            "schema" => made.schema = schema(world, &value)?,
             "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
             other => return Err(Trouble(format!("a queue consumer has no option {other:?}"))),
         }
@@ -160,7 +164,7 @@ async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count:
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
     let consumer = world.consumer(alias)?;
     let received = world.client().await.receive(consumer.id, Some(wait_ms)).await;
-    Ok(world.expect(&["API-4.4", "API-2.7", "API-4.3"], received, "receive"))
+    Ok(world.expect(&["API-4.4", "API-2.7", "API-4.3", "ERR-1.6", "DATA-6.1"], received, "receive"))
 }
 
 /// A receive without a limit, under way while the scenario goes on.
@@ -187,6 +191,66 @@ async fn gives_nothing(world: &mut World, name: ConsumerName, wait_ms: u64) -> S
         let text = String::from_utf8_lossy(&message.payload).into_owned();
         world.broken(&requirements, format!("{text:?} came although nothing was outstanding"));
     }
+    Ok(())
+}
+
+/// A receive of several messages gives this many, and never more than it was asked for.
+#[then(expr = "a receive from {consumer} gives {int} of up to {int} messages within {int} ms")]
+async fn gives_several(
+    world: &mut World,
+    name: ConsumerName,
+    count: usize,
+    max: usize,
+    wait_ms: u64,
+) -> Step {
+    let consumer = world.consumer(&name.0)?;
+    let client = world.client().await;
+    let mut got: Vec<Received> = Vec::new();
+    // It may give fewer than are on their way: then the next call gives the others.
+    for _ in 0..count {
+        let left = max - got.len();
+        let asked = u32::try_from(left)?;
+        let received = world.within(client.receive_many(consumer.id, asked, wait_ms)).await;
+        let received = world.expect(&["API-4.5"], received, "receiving several messages");
+        world.judge(&["API-4.5", "API-4.1"], received.len() <= left, || {
+            format!("{} messages came, and the application asked for {}", received.len(), left)
+        });
+        got.extend(received);
+        if got.len() >= count {
+            break;
+        }
+    }
+    world.judge(&["API-4.5", "API-4.1"], got.len() == count, || {
+        format!("{} messages came instead of {count}", got.len())
+    });
+    world.deliveries.extend(got.into_iter().map(|message| Delivery { consumer: name.0.clone(), message }));
+    Ok(())
+}
+
+/// A receive in the hope of a failure, which a later step judges.
+#[when(expr = "the application tries to receive from {consumer}")]
+async fn try_receive(world: &mut World, name: ConsumerName) -> Step {
+    let consumer = world.consumer(&name.0)?;
+    let client = world.client().await;
+    let received = world.within(client.receive(consumer.id, Some(PATIENCE_MS))).await;
+    world.outcome = Some(received.map(|_| ()));
+    Ok(())
+}
+
+/// The received messages have these values, in any order.
+#[then("the received messages have the values")]
+fn have_values(world: &mut World, step: &gherkin::Step) -> Step {
+    let mut left: Vec<_> = world.deliveries.iter().map(|d| d.message.value.clone()).collect();
+    let requirements = ["DATA-6.1", "DATA-6.3", "DATA-3.1"];
+    for expected in column(step)? {
+        let at = left.iter().position(|value| schema::is(value, &expected));
+        let Some(at) = at else {
+            let seen: Vec<String> = left.iter().map(schema::text).collect();
+            world.broken(&requirements, format!("{expected} was sent; {} came", seen.join(" and ")));
+        };
+        left.remove(at);
+    }
+    world.judge(&requirements, left.is_empty(), || format!("{} messages too many came", left.len()));
     Ok(())
 }
 
@@ -350,8 +414,11 @@ fn has(world: &mut World, step: &gherkin::Step) -> Step {
     let message = last(world)?;
     for (name, expected) in options(step)? {
         let (requirements, seen): (&[&str], String) = match name.as_str() {
-            "value" => (&["API-3.2.1", "DATA-3.1"], text_of(&message.value)),
-            "payload" => (&["DATA-3.2", "API-3.2.1"], stc_proto::fields::hex(&message.payload)),
+            "value" if schema::is(&message.value, &expected) => continue,
+            "value" => (&["API-3.2.1", "DATA-3.1", "DATA-6.1", "DATA-6.3"], schema::text(&message.value)),
+            "payload" => {
+                (&["DATA-3.2", "API-3.2.1", "DATA-6.3", "DATA-6.1"], stc_proto::fields::hex(&message.payload))
+            }
             "key" => (&["DATA-3.4", "API-3.2.2"], message.key.clone().unwrap_or_else(|| "absent".to_owned())),
             "properties" => (&["DATA-3.5", "API-3.2.3"], message.properties.len().to_string()),
             "event time" => (
@@ -361,6 +428,9 @@ fn has(world: &mut World, step: &gherkin::Step) -> Step {
             "sequence id" => (&["DATA-3.8", "API-3.2.5"], message.sequence_id.to_string()),
             "producer name" => {
                 (&["DATA-3.9"], message.producer_name.clone().unwrap_or_else(|| "absent".to_owned()))
+            }
+            "replicated from" => {
+                (&["DATA-3.13"], message.replicated_from.clone().unwrap_or_else(|| "absent".to_owned()))
             }
             "redelivery count" => (&["DATA-3.11"], message.redelivery_count.to_string()),
             "size" => (&["DATA-3.12"], message.size.to_string()),
@@ -449,12 +519,4 @@ fn last(world: &World) -> Result<Received, Trouble> {
 
 fn text(message: &Received) -> String {
     String::from_utf8_lossy(&message.payload).into_owned()
-}
-
-fn text_of(value: &crate::client::Value) -> String {
-    match value {
-        crate::client::Value::Text(text) => text.clone(),
-        crate::client::Value::Int64(number) => number.to_string(),
-        crate::client::Value::Bytes(bytes) => stc_proto::fields::hex(bytes),
-    }
 }

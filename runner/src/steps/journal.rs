@@ -289,6 +289,29 @@ fn named(world: &mut World, producer: ProducerName) -> Step {
     if producers.is_empty() { Err(Trouble::new("no producer was ever opened")) } else { Ok(()) }
 }
 
+/// Every PRODUCER of the topic carries these properties.
+#[then(expr = "every producer of {topic} was opened with")]
+fn opened_with(world: &mut World, topic: Topic, step: &cucumber::gherkin::Step) -> Step {
+    let full = world.topic(&topic.0)?;
+    let wire = world.wire()?;
+    let expected = super::params::options(step)?;
+    let mut opened = 0;
+    for (_, _, command) in wire.from_clients() {
+        let Command::Producer(producer) = command else { continue };
+        if !belongs(&producer.topic, &full) {
+            continue;
+        }
+        opened += 1;
+        for (name, value) in &expected {
+            let there = producer.metadata.iter().any(|p| p.key == *name && p.value == *value);
+            world.judge(&["API-3.1.9"], there, || {
+                format!("PRODUCER of {} does not carry the property {name:?} = {value:?}", producer.topic)
+            });
+        }
+    }
+    if opened > 0 { Ok(()) } else { Err(Trouble::new("no producer was ever opened")) }
+}
+
 /// Every PRODUCER and SUBSCRIBE of a segment went to the broker that the newest layout before it names.
 #[then(expr = "the client attached to every segment of {topic} at the broker that the layout names")]
 async fn at_owner(world: &mut World, topic: Topic) -> Step {
