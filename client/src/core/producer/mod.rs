@@ -218,6 +218,11 @@ impl ProducerCore {
         self.next_order += 1;
         let order = message.order;
         self.pending.insert(order);
+        let changed = self.deviance().is(Deviant::LayoutChangeShows) && std::mem::take(&mut self.failed_once);
+        if changed || (order == 0 && self.deviance().is(Deviant::CreateNotReady)) {
+            self.settle(&message, Err(Error::new(Category::Unknown, "the producer is not ready")));
+            return order;
+        }
         let broken = self.failed_once && self.deviance().is(Deviant::BrokenAfterError);
         if self.closing || broken {
             self.settle(&message, Err(Error::closed("producer")));
