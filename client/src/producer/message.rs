@@ -1,6 +1,4 @@
 //! Building and sending one message (client-api §3.2).
-//!
-//! All attributes of client-api §3.2 except the transaction, which comes with transactions.
 
 use std::{
     future::Future,
@@ -14,10 +12,13 @@ use stc_proto::KeyHash;
 use tokio::sync::oneshot;
 
 use super::{Producer, QueueFull, Request, SendResult};
-use crate::core::{
-    deviant::Deviant,
-    error::{Category, Error},
-    outgoing::Outgoing,
+use crate::{
+    core::{
+        deviant::Deviant,
+        error::{Category, Error},
+        outgoing::Outgoing,
+    },
+    transaction::{Operation, Transaction},
 };
 
 /// A message being put together (client-api §3.2).
@@ -31,6 +32,7 @@ pub struct MessageBuilder<'p, T> {
     sequence_id: Option<u64>,
     delivery: Option<Delivery>,
     replicate_to: Vec<String>,
+    transaction: Option<Transaction>,
 }
 
 enum Delivery {
@@ -52,6 +54,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             sequence_id: None,
             delivery: None,
             replicate_to: Vec::new(),
+            transaction: None,
         }
     }
 
@@ -122,12 +125,19 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self.replicate_to([NO_REPLICATION])
     }
 
+    /// Publishes the message within a transaction of the same client (client-api §6): nobody sees it before the commit.
+    pub fn transaction(mut self, transaction: impl AsRef<Transaction>) -> Self {
+        self.transaction = Some(transaction.as_ref().clone());
+        self
+    }
+
     /// Publishes the message and waits for its receipt (client-api §3.2). Dropping the future does not take the
     /// message back.
     ///
     /// # Errors
     /// `Timeout` without a receipt in the send timeout, `AlreadyClosed`, `InvalidConfiguration` without a value or
-    /// for a message that is too large, and what else the broker answers. The producer stays usable.
+    /// for a message that is too large, `TransactionConflict` in a transaction that is not open, and what else the broker
+    /// answers. The producer stays usable.
     pub async fn send(self) -> SendResult {
         self.send_async().await
     }
@@ -138,9 +148,9 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         let (requests, deviance) = (&self.producer.requests, self.producer.face.deviance);
         let (done, result) = oneshot::channel();
         let requested = match self.build() {
-            Ok(message) => {
-                requests.send(Request::Send(Box::new(message), done)).map_err(|_| Error::closed("producer"))
-            }
+            Ok((message, operation)) => requests
+                .send(Request::Send(Box::new(message), operation, done))
+                .map_err(|_| Error::closed("producer")),
             Err(error) => Err(deviance.report(error)),
         };
         SendTicket(match requested {
@@ -149,7 +159,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         })
     }
 
-    fn build(self) -> Result<Outgoing, Error> {
+    fn build(self) -> Result<(Outgoing, Option<Operation>), Error> {
         let face = &self.producer.face;
         let value = self
             .value
@@ -180,6 +190,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             }),
             replicate_to: self.replicate_to,
             deadline: None,
+            txn: None,
             attempts: 0,
             memory: None,
         };
@@ -189,7 +200,14 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
                 Error::new(Category::MemoryBufferFull, "the memory for messages on their way is used up")
             })?);
         }
-        Ok(message)
+        // Last, as whatever failed before belongs to no transaction.
+        let operation =
+            self.transaction.map(|transaction| transaction.txn.begin(&face.client)).transpose()?;
+        message.txn = operation.as_ref().and_then(|operation| operation.txn()).map(|txn| txn.id());
+        if face.deviance.is(Deviant::SendsOutsideTransaction) {
+            message.txn = None;
+        }
+        Ok((message, operation))
     }
 }
 

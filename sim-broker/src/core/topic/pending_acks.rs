@@ -48,8 +48,13 @@ impl PendingAcks {
         }
     }
 
-    /// Notes an acknowledgement of everything up to an entry; `false` when another open transaction has one.
+    /// Notes an acknowledgement of everything up to an entry; `false` when another open transaction has one, or one of a
+    /// message before.
     pub(super) fn add_up_to(&mut self, txn: TxnId, entry: u64, left: Option<Vec<i64>>) -> bool {
+        let below = self.individual.range(..=entry).filter(|(at, _)| **at < entry || left.is_none());
+        if below.flat_map(|(_, acks)| acks).any(|ack| ack.txn != txn) {
+            return false;
+        }
         match &mut self.cumulative {
             Some((other, _, _)) if *other != txn => return false,
             Some((_, up_to, _)) if *up_to > entry => {}
@@ -159,6 +164,9 @@ mod tests {
         assert!(pending.add_up_to(txn(1), 5, None));
         assert!(!pending.add_up_to(txn(2), 7, None));
         assert!(pending.conflicts(txn(2), 3, 1, &None));
+        pending.add(txn(3), 9, None);
+        assert!(!pending.add_up_to(txn(1), 9, None));
+        pending.end(txn(3));
         assert!(!pending.conflicts(txn(2), 6, 1, &None));
         assert!(pending.add_up_to(txn(1), 2, None));
         assert_eq!(pending.left(5, 1, None).unwrap().unacked(), 0);
