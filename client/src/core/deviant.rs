@@ -386,6 +386,54 @@ deviants! {
     BatchWithoutObservation "batch-without-observation" ["KS-9.6", "COMPAT-3.6"]
         "Batches on scalable topics before any sign that the broker knows buckets.";
 
+    // ---- transactions
+    SendsOutsideTransaction "sends-outside-transaction" ["API-3.2.8", "API-6.1", "API-6.5"]
+        "Publishes a transaction's messages as plain ones.";
+    AcksOutsideTransaction "acks-outside-transaction" ["API-4.1.12", "API-4.2.7", "API-6.6"]
+        "Makes a transaction's acknowledgements as plain ones.";
+    AcksAtOnce "acks-at-once" ["API-6.2", "API-6.8"]
+        "Makes a transaction's acknowledgements a second time, as plain ones.";
+    CommitAborts "commit-aborts" ["API-6.7", "API-6.1"]
+        "Aborts on commit.";
+    AbortCommits "abort-commits" ["API-6.8", "API-6.2"]
+        "Commits on abort.";
+    CommitWaitsForNothing "commit-waits-for-nothing" ["API-6.1", "API-6.7"]
+        "Commits while messages and acknowledgements of the transaction are on their way.";
+    CommitsDespiteFailure "commits-despite-failure" ["API-6.1", "ERR-2.13"]
+        "Commits although an operation of the transaction failed.";
+    NoTransactionTimeout "no-transaction-timeout" ["API-6.3", "API-6.4"]
+        "Opens transactions that never time out.";
+    StateStaysOpen "state-stays-open" ["API-6.9"]
+        "Reports every transaction as open.";
+    EndsInAnyState "ends-in-any-state" ["API-6.10"]
+        "Asks the coordinator to end a transaction that has ended, and reports success.";
+    SkipsParts "skips-parts" ["WIRE-8.2.1"]
+        "Does not tell the coordinator what a transaction writes to.";
+    FirstPartOnly "first-part-only" ["WIRE-8.2.2", "API-6.7"]
+        "Tells the coordinator the first segment only that a transaction writes to.";
+    OwnEndCommands "own-end-commands" ["WIRE-8.1"]
+        "Sends the commands with which brokers end what one of them has of a transaction.";
+    LooksUpDespiteWatch "looks-up-despite-watch" ["WIRE-8.1.1"]
+        "Looks coordinators up one by one although the broker offers the watch.";
+    WatchesUnadvertised "watches-unadvertised" ["COMPAT-3.4", "COMPAT-3.5"]
+        "Opens the coordinator watch although the broker does not advertise it.";
+    KeepsFirstLeaders "keeps-first-leaders" ["WIRE-8.1.3", "WIRE-8.1.4"]
+        "Keeps the leaders of the first snapshot.";
+    MergesLeaders "merges-leaders" ["WIRE-8.1.3"]
+        "Keeps the leader of a coordinator that is absent from the latest snapshot.";
+    FailsDuringElection "fails-during-election" ["WIRE-8.1.6"]
+        "Fails what is asked of a coordinator without a leader.";
+    IgnoresCoordinatorError "ignores-coordinator-error" ["WIRE-11.5", "ERR-4.3"]
+        "Tries again when the coordinator watch is refused.";
+    CoordinatorsNotRewatched "coordinators-not-rewatched" ["WIRE-11.9"]
+        "Does not open the coordinator watch again after a lost connection.";
+    ConflictAsGeneric "conflict-as-generic" ["ERR-2.13"]
+        "Reports conflicts of transactions in the category of everything else.";
+    RetriesConflicts "retries-conflicts" ["ERR-3.14"]
+        "Tries again what the coordinator refused for the state of the transaction.";
+    DrainCountsOpenTransactions "drain-counts-open-transactions" ["IMPL-8.12", "KS-4.13"]
+        "Counts an acknowledgement for a drain although its transaction is open.";
+
     // ---- client API
     ExclusiveAtFirstSend "exclusive-at-first-send" ["API-3.1.13"]
         "Creates producers under an exclusive access mode at once; that access is not to be had shows on sending.";
@@ -513,6 +561,7 @@ impl Deviance {
             Some(Deviant::ServiceUrlAsGeneric) => &[C::InvalidServiceUrl],
             Some(Deviant::NotConnectedAsGeneric) => &[C::NotConnected],
             Some(Deviant::MemoryAsGeneric) => &[C::MemoryBufferFull],
+            Some(Deviant::ConflictAsGeneric) => &[C::TransactionConflict],
             _ => &[],
         };
         if blurred.contains(&error.category()) { error.into_generic() } else { error }
