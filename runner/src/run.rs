@@ -16,6 +16,7 @@ use crate::client::{ClientError, ClientUnderTest, Reply};
 use crate::driver::{self, Driven, Ending, QuietPanics};
 use crate::feature::{Need, Scenario};
 use crate::judge::Finding;
+use crate::progress::Progress;
 use crate::target::{Broker, TargetConfig};
 use crate::transcript;
 use crate::world::World;
@@ -106,8 +107,21 @@ pub struct RunConfig {
     pub replay: String,
 }
 
+/// Who watches a run, and what ends it early.
+pub struct Watch {
+    /// Told of each scenario that has ended.
+    pub progress: Progress,
+    /// Whether no scenario begins any more once one has failed.
+    pub fail_fast: bool,
+}
+
 /// Runs the scenarios and returns their results in the same order, whatever `jobs` is.
 pub fn run(scenarios: &[&Scenario], config: &RunConfig) -> Vec<ScenarioResult> {
+    run_watched(scenarios, config, &Watch { progress: Progress::silent(), fail_fast: false })
+}
+
+/// As [`run`]; what did not begin because of [`Watch::fail_fast`] has no result.
+pub fn run_watched(scenarios: &[&Scenario], config: &RunConfig, watch: &Watch) -> Vec<ScenarioResult> {
     let _quiet = QuietPanics::install();
     let next = AtomicUsize::new(0);
     let results: Mutex<BTreeMap<usize, ScenarioResult>> = Mutex::new(BTreeMap::new());
@@ -116,11 +130,16 @@ pub fn run(scenarios: &[&Scenario], config: &RunConfig) -> Vec<ScenarioResult> {
             scope.spawn(|| {
                 while let Some((index, scenario)) = take(&next, scenarios) {
                     let result = supervised(scenario, config);
+                    watch.progress.ended(&result);
+                    if watch.fail_fast && matches!(result.verdict, Verdict::Fail | Verdict::HarnessError) {
+                        next.store(scenarios.len(), Ordering::Relaxed);
+                    }
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, result);
                 }
             });
         }
     });
+    watch.progress.finish();
     results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
