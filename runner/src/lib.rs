@@ -14,6 +14,8 @@
 //! | [`target`] | the broker side: simulated in memory or over TCP, or elsewhere |
 //! | [`stored`] | what the brokers have stored, message by message |
 //! | [`wire`], [`transcript`] | the journal: decoded for steps, one record of the report for each |
+//! | [`known`] | the list of known failures |
+//! | [`progress`], [`output`] | what a person at a terminal sees |
 //! | [`suite`], [`report`] | the suite as a whole, and from results to the report model |
 //! | [`cli`], `deviants` | the two commands: judge a client, test the suite itself (feature `deviants`) |
 //! | [`program`] | the program `stc` |
@@ -32,8 +34,10 @@ pub mod deviants;
 mod driver;
 pub mod feature;
 pub mod judge;
+pub mod known;
 pub mod output;
 pub mod program;
+pub mod progress;
 pub mod report;
 pub mod run;
 pub mod select;
