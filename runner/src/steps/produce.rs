@@ -13,7 +13,7 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Producer, Sent, Started, THE, World};
 
 /// What a failed create can break; also what a failed send can, with the reasons that a scenario gives for it.
-const CREATE: [&str; 5] = ["API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10", "API-3.1.15"];
+const CREATE: [&str; 6] = ["API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10", "API-3.1.15", "API-2.7"];
 const SEND: [&str; 19] = [
     "IMPL-4.1",
     "API-2.8",

@@ -13,10 +13,20 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 8] =
-    ["IMPL-8.4", "IMPL-8.5", "IMPL-8.1", "IMPL-8.13", "API-4.1.10", "API-4.1.4", "KS-4.3", "API-4.1.9"];
+const SUBSCRIBE: [&str; 9] = [
+    "IMPL-8.4",
+    "IMPL-8.5",
+    "IMPL-8.1",
+    "IMPL-8.13",
+    "API-4.1.10",
+    "API-4.1.4",
+    "KS-4.3",
+    "API-4.1.9",
+    "API-2.7",
+];
 /// What it can break that a message does not come, or one that must not.
-const RECEIVE: [&str; 17] = [
+const RECEIVE: [&str; 18] = [
+    "API-2.8",
     "API-4.1.8",
     "API-4.1.9",
     "API-4.1.3",
