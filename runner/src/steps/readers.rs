@@ -216,6 +216,15 @@ async fn one_reader(world: &mut World, topic: Topic) -> Step {
     Ok(())
 }
 
+/// No reader is attached any more.
+#[then(expr = "no reader of {topic} is open any more")]
+async fn no_reader(world: &mut World, topic: Topic) -> Step {
+    world.eventually(|world| Ok(open(world, &topic.0)?.is_empty())).await?;
+    let left: usize = open(world, &topic.0)?.values().map(Vec::len).sum();
+    world.judge(&["API-2.7", "API-4.3.12"], left == 0, || format!("{left} readers are still open"));
+    Ok(())
+}
+
 /// The segments are shared between this many members, none of which has none.
 #[then(expr = "the segments of {topic} are shared between {int} members")]
 async fn shared_between(world: &mut World, topic: Topic, members: usize) -> Step {

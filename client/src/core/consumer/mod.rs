@@ -256,8 +256,9 @@ pub(crate) trait Core {
 
     /// SUBSCRIBE failed, or no connection could be made for it.
     fn attach_failed(&mut self, segment: u64, generation: u64, error: Error, now: Now) {
+        let deviance = self.life().deviance;
         let Some(known) = self.parts().1.get_mut(&segment) else { return };
-        if !known.place().failed(generation, &error, now) {
+        if !known.place().failed(generation, &error, now, deviance) {
             return;
         }
         tracing::debug!(segment, %error, "subscribing to a segment failed");
