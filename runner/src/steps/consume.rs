@@ -388,6 +388,7 @@ async fn exactly_once(world: &mut World) -> Step {
             "STAB-4.1.1",
         ];
         world.judge(&requirements, times == 1, || {
+            world.rests_on_delivery_of(value.as_bytes());
             format!("{value:?} was sent once and received {times} times")
         });
     }
@@ -417,7 +418,10 @@ fn none_twice(world: &mut World) -> Step {
     let mut came = BTreeSet::new();
     for delivery in &world.deliveries {
         let value = text(&delivery.message);
-        world.judge(&["API-4.2.1"], came.insert(value.clone()), || format!("{value:?} was received twice"));
+        world.judge(&["API-4.2.1"], came.insert(value.clone()), || {
+            world.rests_on_delivery_of(value.as_bytes());
+            format!("{value:?} was received twice")
+        });
     }
     Ok(())
 }
