@@ -16,6 +16,8 @@ use crate::java::{Jdk, Maven};
 pub enum Adapter {
     /// Load through Pulsar's V5 Java client while a topic is split and merged
     JavaLoad,
+    /// Consumers of Pulsar's V5 Java client, directed line by line
+    JavaSoak,
     /// Pulsar's own classes, for the vectors in vectors/v1 and proto/tests/data
     JavaCheck,
     /// The classic Python client on persistent:// topics
@@ -66,6 +68,7 @@ impl Adapter {
         let adapters = crate::workspace_root().join("adapters");
         match self {
             Self::JavaLoad => java(&adapters.join("java-load"), "stc.load.Main"),
+            Self::JavaSoak => java(&adapters.join("java-soak"), "stc.soak.Main"),
             Self::JavaCheck => java(&adapters.join("java-check"), "stc.check.Main"),
             Self::PythonClassic => python(&adapters.join("python-classic")),
         }

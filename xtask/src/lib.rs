@@ -7,6 +7,7 @@
 //! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
 //! - [`real_broker`]: the released Pulsar standalone as a background process
 //! - [`real_client`]: a real client against the simulated cluster, judged by what is stored
+//! - [`soak`]: the Java client's consumers through layout changes and failures, judged message by message
 //! - [`mod@test`]: every check of the project
 //! - [`vectors`]: the golden vectors
 
@@ -20,6 +21,7 @@ pub mod exit;
 pub mod java;
 pub mod real_broker;
 pub mod real_client;
+pub mod soak;
 pub mod test;
 pub mod vectors;
 

@@ -95,6 +95,10 @@ const CHECKS: &[Check] = &[
         ..cargo("V5 Java client on the simulator", &["xtask", "real-client", "java-load"])
     },
     Check {
+        needs: Needs::Java,
+        ..cargo("V5 Java consumers through changes and failures", &["xtask", "real-client", "java-soak"])
+    },
+    Check {
         needs: Needs::Python,
         ..cargo("classic Python client on the simulator", &["xtask", "real-client", "python-classic"])
     },

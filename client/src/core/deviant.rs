@@ -152,7 +152,7 @@ deviants! {
 
     // ---- C7: stream consumer
     StayWithOldController "stay-with-old-controller" ["IMPL-8.1", "IMPL-8.13"]
-        "Stays registered where the controller was when a push names another broker for it.";
+        "Registers where the controller was first, whatever later layouts say.";
     NoReregistration "no-reregistration" ["IMPL-8.13", "IMPL-8.15"]
         "Does not register again after a lost or refused registration.";
     NoLookupOnLoss "no-lookup-on-loss" ["IMPL-8.13", "WIRE-6.2.18"]

@@ -122,6 +122,13 @@ async fn controller_elsewhere(world: &mut World, topic: Topic) -> Step {
     move_controller(world, &topic.0, BrokerId(1)).await
 }
 
+/// The controller of the topic is on the broker of the service URL, so that a client which registers there whatever the
+/// layout says gets as far as the move.
+#[given(expr = "the controller of {topic} is on the broker of the service URL")]
+async fn controller_here(world: &mut World, topic: Topic) -> Step {
+    move_controller(world, &topic.0, BrokerId(0)).await
+}
+
 /// The controller moves to a broker that is not the one of the service URL; the layout that says so keeps its epoch.
 #[when(expr = "the controller of {topic} moves to another broker at the same epoch")]
 async fn controller_moves(world: &mut World, topic: Topic) -> Step {

@@ -96,7 +96,7 @@ async fn at_newest(world: &mut World, name: StreamName) -> Step {
         Ok(all.iter().any(is_there))
     };
     let there = world.eventually(there).await?;
-    world.judge(&["IMPL-8.13", "IMPL-8.1", "IMPL-8.15"], there, || {
+    world.judge(&["IMPL-8.1", "IMPL-8.13", "IMPL-8.15"], there, || {
         "the consumer is not registered at the broker that the newest layout names as the controller's"
             .to_owned()
     });

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, header};
+pub use axum::http::Method;
+use axum::http::{Request, header};
 use serde_json::Value as Json;
 use thiserror::Error;
 use tower::ServiceExt as _;
