@@ -19,7 +19,7 @@ use stc_runner::output::say;
 /// The `real-client` command line.
 #[derive(Debug, Args)]
 pub struct RealClient {
-    /// Which one: java-v5, java-soak or python-classic
+    /// Which one: java-load, java-soak or python-classic
     adapter: Adapter,
     /// Brokers of the simulated cluster
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -82,7 +82,7 @@ fn judge(args: &RealClient, cluster: &SimCluster) -> anyhow::Result<ExitCode> {
     let mut command = args.adapter.command()?;
     command.args(["--service-url", &cluster.service_url()]);
     command.args(["--admin-url", cluster.admin_urls().first().map_or("", String::as_str)]);
-    if args.adapter != Adapter::JavaV5 {
+    if args.adapter != Adapter::JavaLoad {
         let status = command.status().context("the adapter does not start")?;
         return Ok(ExitCode::from(if status.success() { 0 } else { exit::FAILED }));
     }
@@ -99,7 +99,7 @@ fn judge(args: &RealClient, cluster: &SimCluster) -> anyhow::Result<ExitCode> {
     }
     let layouts = messages.iter().filter_map(|m| m.segment).collect::<std::collections::BTreeSet<_>>().len();
     say(format_args!(
-        "java-v5: {} sent, {} received and {} by the next consumer, {} stored in {layouts} segments, {} keys",
+        "java-load: {} sent, {} received and {} by the next consumer, {} stored in {layouts} segments, {} keys",
         summary.sent,
         summary.received,
         summary.received_again,

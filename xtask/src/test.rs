@@ -96,7 +96,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         needs: Needs::Java,
-        ..cargo("V5 Java client on the simulator", &["xtask", "real-client", "java-v5"])
+        ..cargo("V5 Java client on the simulator", &["xtask", "real-client", "java-load"])
     },
     Check {
         needs: Needs::Java,

@@ -1,4 +1,4 @@
-package stc.v5;
+package stc.load;
 
 import org.apache.pulsar.client.api.v5.Message;
 import org.apache.pulsar.client.api.v5.Producer;

@@ -1,4 +1,4 @@
-package stc.v5;
+package stc.load;
 
 import java.time.Duration;
 import java.util.ArrayList;

@@ -1,4 +1,4 @@
-package stc.v5;
+package stc.load;
 
 import java.net.URI;
 import java.time.Duration;
@@ -20,7 +20,7 @@ import java.time.Duration;
 record Options(String serviceUrl, URI adminUrl, String scenario, int messages, int keys, int rate, boolean batching,
         boolean readBack, long seed, Duration patience) {
     static final String USAGE = """
-            usage: stc.v5.Main --service-url pulsar://HOST:PORT --admin-url http://HOST:PORT [options]
+            usage: stc.load.Main --service-url pulsar://HOST:PORT --admin-url http://HOST:PORT [options]
               --scenario NAME   split-merge (default) or smoke: one message there and back
               --smoke           the same as --scenario smoke
               --messages N      messages before, between and after the layout operations (default 200)

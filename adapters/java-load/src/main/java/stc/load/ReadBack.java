@@ -1,4 +1,4 @@
-package stc.v5;
+package stc.load;
 
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

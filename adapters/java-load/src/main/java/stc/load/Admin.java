@@ -1,4 +1,4 @@
-package stc.v5;
+package stc.load;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

@@ -1,4 +1,4 @@
-package stc.v5;
+package stc.load;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
