@@ -632,6 +632,7 @@ Feature: Stream consumer
   @id:C7-controller-moved @IMPL-8.13 @IMPL-8.1 @needs-control @needs-journal
   Scenario: a layout of the same epoch that names another controller is followed
     Given a scalable topic with 2 segments
+    And the controller of the topic is on the broker of the service URL
     And a producer on the topic
     And a stream consumer on the topic with subscription "s"
     When the journal is marked

@@ -38,8 +38,10 @@ pub struct ApiError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Signalled {
-    /// Thrown by the call itself.
+    /// Thrown by the call itself, which was to return a future.
     Synchronously,
     /// By the future that the call returned.
     ByFuture,
+    /// Thrown by a call that waits, as it has to.
+    ByBlockingCall,
 }

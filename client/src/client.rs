@@ -28,6 +28,7 @@ use crate::{
     schema::Schema,
     stream::StreamConsumerBuilder,
     tls::TlsOptions,
+    transaction::{CoordinatorClient, Transaction},
     transport::{TcpTransport, Transport},
 };
 
@@ -35,6 +36,7 @@ use crate::{
 #[derive(Clone)]
 pub struct PulsarClient {
     shared: Arc<Shared>,
+    coordinators: Arc<CoordinatorClient>,
 }
 
 /// What producers and consumers have of their client.
@@ -127,6 +129,16 @@ impl PulsarClient {
         CheckpointConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
     }
 
+    /// Opens a transaction (client-api §6, *NewTransaction*) that takes no effect unless it is committed within `timeout`,
+    /// which is at least 1 ms.
+    ///
+    /// # Errors
+    /// `InvalidConfiguration` for a shorter timeout, `NotSupported` when the cluster has no transactions, `Timeout`,
+    /// `AlreadyClosed`, and what the watch of the coordinators is refused with.
+    pub async fn new_transaction(&self, timeout: Duration) -> Result<Transaction, Error> {
+        Transaction::open(self.shared.clone(), self.coordinators.clone(), timeout).await
+    }
+
     /// Closes all producers and consumers, which completes what is pending, and then the connections (client-api §2).
     /// Closing again waits for the same and succeeds.
     ///
@@ -141,6 +153,7 @@ impl PulsarClient {
         self.shared.close.notify_waiters();
         // Nothing is ever sent: this ends when the last sender is dropped.
         while self.shared.gone.lock().await.recv().await.is_some() {}
+        self.coordinators.close().await;
         self.shared.pool.close();
         Ok(())
     }
@@ -305,28 +318,28 @@ impl ClientBuilder {
             Memory::new(self.memory_limit, move || freed.send_modify(|()| {}))
         });
         let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
-        Ok(PulsarClient {
-            shared: Arc::new(Shared {
-                pool: Pool::new(self.transport, settings, self.operation_timeout, service, self.tls),
-                clocks: Clocks::new(clock),
-                deviance: self.deviance,
-                backoff: BackoffLimits {
-                    initial: self.backoff.0.as_millis() as u64,
-                    max: self.backoff.1.as_millis() as u64,
-                },
-                operation_timeout: self.operation_timeout,
-                buckets_observed: AtomicBool::new(false),
-                memory,
-                memory_freed,
-                rng: Mutex::new(Rng::new(self.seed)),
-                next_producer: AtomicU64::new(0),
-                next_consumer: AtomicU64::new(0),
-                next_session: AtomicU64::new(1),
-                closing: AtomicBool::new(false),
-                close: Notify::new(),
-                alive: Mutex::new(Some(alive)),
-                gone: tokio::sync::Mutex::new(gone),
-            }),
-        })
+        let shared = Arc::new(Shared {
+            pool: Pool::new(self.transport, settings, self.operation_timeout, service, self.tls),
+            clocks: Clocks::new(clock),
+            deviance: self.deviance,
+            backoff: BackoffLimits {
+                initial: self.backoff.0.as_millis() as u64,
+                max: self.backoff.1.as_millis() as u64,
+            },
+            operation_timeout: self.operation_timeout,
+            buckets_observed: AtomicBool::new(false),
+            memory,
+            memory_freed,
+            rng: Mutex::new(Rng::new(self.seed)),
+            next_producer: AtomicU64::new(0),
+            next_consumer: AtomicU64::new(0),
+            next_session: AtomicU64::new(1),
+            closing: AtomicBool::new(false),
+            close: Notify::new(),
+            alive: Mutex::new(Some(alive)),
+            gone: tokio::sync::Mutex::new(gone),
+        });
+        let coordinators = Arc::new(CoordinatorClient::new(shared.clone()));
+        Ok(PulsarClient { shared, coordinators })
     }
 }

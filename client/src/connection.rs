@@ -58,6 +58,8 @@ pub(crate) enum Party {
     Session,
     /// A consumer's registration with a controller; the ids are consumer ids.
     Registration,
+    /// A watch of the transaction coordinators.
+    Coordinators,
 }
 
 /// How connections introduce themselves and when they count as dead.
@@ -218,6 +220,11 @@ impl Connection {
     /// Whether the broker advertises scalable topics (compatibility §3).
     pub(crate) fn supports_scalable_topics(&self) -> bool {
         self.features.supports_scalable_topics.unwrap_or(false)
+    }
+
+    /// Whether the broker advertises the watch of transaction coordinators (compatibility §3).
+    pub(crate) fn supports_coordinator_watch(&self) -> bool {
+        self.features.supports_tc_metadata_discovery.unwrap_or(false)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -475,6 +482,30 @@ impl Task {
                     None => Ok(()),
                 };
                 self.answer(*request_id, answer.map(|()| frame.command));
+            }
+            C::TcClientConnectResponse(CommandTcClientConnectResponse { request_id, error, message })
+            | C::NewTxnResponse(CommandNewTxnResponse { request_id, error, message, .. })
+            | C::AddPartitionToTxnResponse(CommandAddPartitionToTxnResponse {
+                request_id,
+                error,
+                message,
+                ..
+            })
+            | C::AddSubscriptionToTxnResponse(CommandAddSubscriptionToTxnResponse {
+                request_id,
+                error,
+                message,
+                ..
+            })
+            | C::EndTxnResponse(CommandEndTxnResponse { request_id, error, message, .. }) => {
+                let answer = match error {
+                    Some(error) => Err(Error::server(*error, message.as_deref().unwrap_or_default())),
+                    None => Ok(()),
+                };
+                self.answer(*request_id, answer.map(|()| frame.command));
+            }
+            C::WatchTcAssignmentsUpdate(update) => {
+                self.hand_on(Party::Coordinators, update.watch_id, frame);
             }
             C::SendReceipt(CommandSendReceipt { producer_id: id, .. })
             | C::SendError(CommandSendError { producer_id: id, .. })

@@ -13,6 +13,7 @@ use crate::{
     core::{consumer::Delivery, deviant::Deviant, error::Error, message_id::MessageId},
     message::Message,
     schema::Schema,
+    transaction::Transaction,
 };
 
 /// Receives the messages of a topic in no particular order, sharing them with the other queue consumers of its
@@ -95,6 +96,18 @@ impl<T: 'static> QueueConsumer<T> {
     /// `AlreadyClosed`, or `InvalidConfiguration` for an identifier that is no message's.
     pub async fn acknowledge(&self, id: &MessageId) -> Result<(), Error> {
         self.handle.ask(|done| Request::Acknowledge(id.clone(), done)).await
+    }
+
+    /// Acknowledges one message within a transaction of the same client (client-api §4.2, §6): it counts from the commit
+    /// on, and after an abort the message is delivered again. Completes when the broker has taken it.
+    ///
+    /// # Errors
+    /// `TransactionConflict` when the transaction is not open, or the message is acknowledged already or in another open
+    /// transaction; `Timeout`; and as for [`QueueConsumer::acknowledge`]. A failure makes the commit fail, which aborts.
+    pub async fn acknowledge_in(&self, id: &MessageId, transaction: &Transaction) -> Result<(), Error> {
+        self.handle
+            .ask_in(transaction, |operation, done| Request::AcknowledgeIn(id.clone(), operation, done))
+            .await
     }
 
     /// Has one message delivered again, after the redelivery delay (client-api §4.2).

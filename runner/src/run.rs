@@ -16,6 +16,7 @@ use crate::client::{ClientError, ClientUnderTest, Reply};
 use crate::driver::{self, Driven, Ending, QuietPanics};
 use crate::feature::{Need, Scenario};
 use crate::judge::Finding;
+use crate::progress::Progress;
 use crate::target::{Broker, TargetConfig};
 use crate::transcript;
 use crate::world::World;
@@ -114,13 +115,34 @@ pub(crate) struct Judged {
     pub(crate) asserted: Vec<String>,
 }
 
+/// Who watches a run, and what ends it early.
+pub struct Watch {
+    /// Told of each scenario that has ended.
+    pub progress: Progress,
+    /// Whether no scenario begins any more once one has failed.
+    pub fail_fast: bool,
+}
+
 /// Runs the scenarios and returns their results in the same order, whatever `jobs` is.
 pub fn run(scenarios: &[&Scenario], config: &RunConfig) -> Vec<ScenarioResult> {
-    run_judged(scenarios, config).into_iter().map(|judged| judged.result).collect()
+    results_of(run_judged(scenarios, config))
+}
+
+/// As [`run`]; what did not begin because of [`Watch::fail_fast`] has no result.
+pub fn run_watched(scenarios: &[&Scenario], config: &RunConfig, watch: &Watch) -> Vec<ScenarioResult> {
+    results_of(judge_all(scenarios, config, watch))
 }
 
 /// [`run`], with all that failing steps assert.
 pub(crate) fn run_judged(scenarios: &[&Scenario], config: &RunConfig) -> Vec<Judged> {
+    judge_all(scenarios, config, &Watch { progress: Progress::silent(), fail_fast: false })
+}
+
+fn results_of(judged: Vec<Judged>) -> Vec<ScenarioResult> {
+    judged.into_iter().map(|judged| judged.result).collect()
+}
+
+fn judge_all(scenarios: &[&Scenario], config: &RunConfig, watch: &Watch) -> Vec<Judged> {
     let _quiet = QuietPanics::install();
     let next = AtomicUsize::new(0);
     let results: Mutex<BTreeMap<usize, Judged>> = Mutex::new(BTreeMap::new());
@@ -129,11 +151,17 @@ pub(crate) fn run_judged(scenarios: &[&Scenario], config: &RunConfig) -> Vec<Jud
             scope.spawn(|| {
                 while let Some((index, scenario)) = take(&next, scenarios) {
                     let judged = supervised(scenario, config);
+                    watch.progress.ended(&judged.result);
+                    let failed = matches!(judged.result.verdict, Verdict::Fail | Verdict::HarnessError);
+                    if watch.fail_fast && failed {
+                        next.store(scenarios.len(), Ordering::Relaxed);
+                    }
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, judged);
                 }
             });
         }
     });
+    watch.progress.finish();
     results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 

@@ -15,6 +15,8 @@ pub struct Selection {
     pub tags: Option<String>,
     /// Ids of scenarios, or of outlines.
     pub scenarios: Vec<String>,
+    /// Ids of scenarios, or of outlines, that are not wanted.
+    pub skip: Vec<String>,
 }
 
 /// Why nothing can be run. The command line exits with 2.
@@ -32,8 +34,13 @@ pub enum SelectionError {
     #[error("--tags: no scenario has the tag @{0}")]
     UnknownTag(String),
     /// A name that no scenario has.
-    #[error("--scenario: there is no scenario {0}")]
-    UnknownScenario(String),
+    #[error("{option}: there is no scenario {name}")]
+    UnknownScenario {
+        /// The option that names it.
+        option: &'static str,
+        /// The name.
+        name: String,
+    },
     /// The patterns match scenarios, but none matches all of them.
     #[error("no scenario is selected")]
     Empty,
@@ -42,7 +49,7 @@ pub enum SelectionError {
 impl Selection {
     /// Whether only a part of the suite is asked for.
     pub fn is_filtered(&self) -> bool {
-        self.tags.is_some() || !self.scenarios.is_empty()
+        self.tags.is_some() || !self.scenarios.is_empty() || !self.skip.is_empty()
     }
 
     /// The scenarios that are asked for, in their order.
@@ -56,13 +63,16 @@ impl Selection {
         {
             return Err(SelectionError::UnknownTag(unknown.to_owned()));
         }
-        if let Some(unknown) = self.scenarios.iter().find(|name| !all.iter().any(|s| s.is_called(name))) {
-            return Err(SelectionError::UnknownScenario(unknown.clone()));
+        for (option, names) in [("--scenario", &self.scenarios), ("--skip", &self.skip)] {
+            if let Some(unknown) = names.iter().find(|name| !all.iter().any(|s| s.is_called(name))) {
+                return Err(SelectionError::UnknownScenario { option, name: unknown.clone() });
+            }
         }
         let selected: Vec<&Scenario> = all
             .iter()
             .filter(|s| expression.as_ref().is_none_or(|e| holds(e, s)))
             .filter(|s| self.scenarios.is_empty() || self.scenarios.iter().any(|name| s.is_called(name)))
+            .filter(|s| !self.skip.iter().any(|name| s.is_called(name)))
             .collect();
         if selected.is_empty() { Err(SelectionError::Empty) } else { Ok(selected) }
     }

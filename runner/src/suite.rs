@@ -1,5 +1,6 @@
 //! The suite as a whole: scenarios and catalogue, loaded from the folder of the features, and one run over them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,12 +9,23 @@ use thiserror::Error;
 
 use crate::catalogue::{Catalogue, CatalogueError, checklist};
 use crate::feature::{self, FeatureError, Scenario};
+use crate::known::KnownFailures;
+use crate::progress::Progress;
 use crate::report;
-use crate::run::{self, RunConfig};
+use crate::run::{self, RunConfig, Watch};
 use crate::select::{Selection, SelectionError, unmet};
 use crate::target::TargetConfig;
 
 include!(concat!(env!("OUT_DIR"), "/features.rs"));
+
+/// What a run does beside running.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Watching {
+    /// Whether standard error shows how far it is.
+    pub progress: bool,
+    /// Whether no scenario begins any more once one has failed.
+    pub fail_fast: bool,
+}
 
 /// Scenarios and requirements.
 #[derive(Debug, Clone)]
@@ -67,6 +79,7 @@ impl Suite {
         selection: &Selection,
         config: &RunConfig,
         command: String,
+        watching: Watching,
     ) -> Result<Report, SelectionError> {
         let selected = selection.select(&self.scenarios)?;
         let target = &config.environment.target;
@@ -80,13 +93,31 @@ impl Suite {
         }
         let started_at = rfc3339(SystemTime::now());
         let clock = Instant::now();
-        let scenarios = run::run(&runnable, config);
-        Ok(self.report(
+        let progress =
+            if watching.progress { Progress::on_stderr(runnable.len()) } else { Progress::silent() };
+        let watch = Watch { progress, fail_fast: watching.fail_fast };
+        let scenarios = run::run_watched(&runnable, config, &watch);
+        let ran: BTreeSet<&str> = scenarios.iter().map(|s| s.id.as_str()).collect();
+        let stopped = runnable.iter().filter(|s| !ran.contains(s.id.as_str())).map(|s| LeftOut {
+            scenario: s.id.clone(),
+            reason: "a scenario had failed before, and --fail-fast was given".to_owned(),
+        });
+        let cut_short = scenarios.len() < runnable.len();
+        left_out.extend(stopped);
+        let mut report = self.report(
             selection,
             config,
             command,
             Ran { scenarios, left_out, started_at, took: clock.elapsed() },
-        ))
+        );
+        report.filtered |= cut_short;
+        Ok(report)
+    }
+
+    /// Excuses what the list describes, and draws the conclusions for the requirements.
+    pub fn excuse(&self, report: &mut Report, known: &KnownFailures) {
+        known.apply(report, |id| self.scenarios.iter().any(|s| s.id == id));
+        report.requirements = report::requirements(&self.catalogue, &self.scenarios, &report.scenarios);
     }
 
     fn report(&self, selection: &Selection, config: &RunConfig, command: String, ran: Ran) -> Report {

@@ -34,9 +34,12 @@ pub fn record(record: &Record) -> WireRecord {
             WireKind::Connection
         }
         Event::Fault { .. } => WireKind::Fault,
-        Event::Admin { .. } | Event::Mark { .. } | Event::Layout { .. } | Event::Controller { .. } => {
-            WireKind::Cluster
-        }
+        Event::Admin { .. }
+        | Event::Mark { .. }
+        | Event::Layout { .. }
+        | Event::Controller { .. }
+        | Event::Coordinator { .. }
+        | Event::Txn { .. } => WireKind::Cluster,
     };
     let mut row = match record.to_json() {
         Json::Object(row) => row,

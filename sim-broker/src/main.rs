@@ -59,6 +59,10 @@ struct Options {
     #[arg(long, value_name = "MS", default_value_t = 1_000)]
     failover: u64,
 
+    /// How many transaction coordinators the cluster has
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = value_parser!(u32).range(1..=1024))]
+    coordinators: u32,
+
     /// Answer lookups at a broker that does not own the topic with a redirect
     #[arg(long)]
     redirect_lookups: bool,
@@ -147,6 +151,7 @@ fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
         brokers: options.brokers,
         seed: options.seed,
         failover_ms: options.failover,
+        coordinators: options.coordinators,
         redirect_lookups: options.redirect_lookups,
         unknown_fields: options.unknown_fields,
         security: options.security.security()?,

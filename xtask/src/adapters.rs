@@ -14,8 +14,10 @@ use crate::java::{Jdk, Maven};
 /// A real client, or a checker that uses its classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Adapter {
-    /// Pulsar's V5 Java client on scalable topics
-    JavaV5,
+    /// Load through Pulsar's V5 Java client while a topic is split and merged
+    JavaLoad,
+    /// Consumers of Pulsar's V5 Java client, directed line by line
+    JavaSoak,
     /// Pulsar's own classes, for the vectors in vectors/v1 and proto/tests/data
     JavaCheck,
     /// The classic Python client on persistent:// topics
@@ -65,7 +67,8 @@ impl Adapter {
     pub fn command(self) -> anyhow::Result<Command> {
         let adapters = crate::workspace_root().join("adapters");
         match self {
-            Self::JavaV5 => java(&adapters.join("java-v5"), "stc.v5.Main"),
+            Self::JavaLoad => java(&adapters.join("java-load"), "stc.load.Main"),
+            Self::JavaSoak => java(&adapters.join("java-soak"), "stc.soak.Main"),
             Self::JavaCheck => java(&adapters.join("java-check"), "stc.check.Main"),
             Self::PythonClassic => python(&adapters.join("python-classic")),
         }

@@ -1,12 +1,14 @@
 //! What `cargo xtask …` does, as a library: other crates' tests may start the real broker through it.
 //!
 //! - [`adapters`]: real clients, built and ready to run
+//! - [`browser`]: reports looked at in a real browser
 //! - [`conformance`]: judging a client by the scenarios
 //! - [`deviants`]: testing the scenarios by broken clients
 //! - [`exit`]: the exit codes and how an error chooses one
 //! - [`java`]: finding a JDK and Maven, and running a Maven project from the local repository
 //! - [`real_broker`]: the released Pulsar standalone as a background process
 //! - [`real_client`]: a real client against the simulated cluster, judged by what is stored
+//! - [`soak`]: the Java client's consumers through layout changes and failures, judged message by message
 //! - [`mod@test`]: every check of the project
 //! - [`vectors`]: the golden vectors
 
@@ -14,12 +16,14 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod adapters;
+pub mod browser;
 pub mod conformance;
 pub mod deviants;
 pub mod exit;
 pub mod java;
 pub mod real_broker;
 pub mod real_client;
+pub mod soak;
 pub mod test;
 pub mod vectors;
 

@@ -13,12 +13,13 @@ use stc_runner::stored;
 
 use crate::adapters::Adapter;
 use crate::exit;
+use crate::soak;
 use stc_runner::output::say;
 
 /// The `real-client` command line.
 #[derive(Debug, Args)]
 pub struct RealClient {
-    /// Which one: java-v5 or python-classic
+    /// Which one: java-load, java-soak or python-classic
     adapter: Adapter,
     /// Brokers of the simulated cluster
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -29,6 +30,12 @@ pub struct RealClient {
     /// Decides which broker owns what, and what the adapter does where it chooses
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A broker elsewhere instead of the simulated cluster, pulsar://host:port; java-soak only, and no broker dies then
+    #[arg(long, requires = "admin_url")]
+    service_url: Option<String>,
+    /// Its admin REST, http://host:port
+    #[arg(long, requires = "service_url")]
+    admin_url: Option<String>,
 }
 
 /// What the Java adapter prints, as far as the stored order needs it.
@@ -47,6 +54,19 @@ struct Summary {
 /// # Errors
 /// When the cluster or the adapter cannot start, or the adapter prints no summary.
 pub fn run(args: &RealClient) -> anyhow::Result<ExitCode> {
+    if args.adapter == Adapter::JavaSoak {
+        return match args.service_url.as_deref().zip(args.admin_url.as_deref()) {
+            Some((service, admin)) => soak::at(service, admin),
+            None => {
+                soak::run(&soak::Options { brokers: args.brokers, profile: &args.profile, seed: args.seed })
+            }
+        };
+    }
+    if args.service_url.is_some() {
+        let reason =
+            "only java-soak is judged on a broker elsewhere; `cargo xtask adapter` runs the others there";
+        return Err(exit::UsageError(reason.to_owned()).into());
+    }
     let profile = Profile::built_in(&args.profile).map_err(|error| exit::UsageError(error.to_string()))?;
     let runtime = tokio::runtime::Runtime::new().context("no threads for the simulated cluster")?;
     let config = ClusterConfig { brokers: args.brokers, seed: args.seed, ..ClusterConfig::new(profile) };
@@ -62,7 +82,7 @@ fn judge(args: &RealClient, cluster: &SimCluster) -> anyhow::Result<ExitCode> {
     let mut command = args.adapter.command()?;
     command.args(["--service-url", &cluster.service_url()]);
     command.args(["--admin-url", cluster.admin_urls().first().map_or("", String::as_str)]);
-    if args.adapter != Adapter::JavaV5 {
+    if args.adapter != Adapter::JavaLoad {
         let status = command.status().context("the adapter does not start")?;
         return Ok(ExitCode::from(if status.success() { 0 } else { exit::FAILED }));
     }
@@ -79,7 +99,7 @@ fn judge(args: &RealClient, cluster: &SimCluster) -> anyhow::Result<ExitCode> {
     }
     let layouts = messages.iter().filter_map(|m| m.segment).collect::<std::collections::BTreeSet<_>>().len();
     say(format_args!(
-        "java-v5: {} sent, {} received and {} by the next consumer, {} stored in {layouts} segments, {} keys",
+        "java-load: {} sent, {} received and {} by the next consumer, {} stored in {layouts} segments, {} keys",
         summary.sent,
         summary.received,
         summary.received_again,

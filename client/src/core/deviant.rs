@@ -184,7 +184,7 @@ deviants! {
     SubscriptionByPosition "subscription-by-position" ["API-4.1.3"]
         "Keeps a subscription of its own for each initial position.";
     StayWithOldController "stay-with-old-controller" ["IMPL-8.1", "IMPL-8.13"]
-        "Stays registered where the controller was when a push names another broker for it.";
+        "Registers where the controller was first, whatever later layouts say.";
     NoReregistration "no-reregistration" ["IMPL-8.13", "IMPL-8.15"]
         "Does not register again after a lost or refused registration.";
     NoLookupOnLoss "no-lookup-on-loss" ["IMPL-8.13", "WIRE-6.2.18"]
@@ -355,6 +355,8 @@ deviants! {
         "Throws failures of asynchronous sends from the call.";
     SurfaceReconnect "surface-reconnect" ["ERR-1.7", "API-2.7"]
         "Fails pending sends when the connection is lost.";
+    GivesUpAttaching "gives-up-attaching" ["API-2.7"]
+        "Does not attach a segment any more whose connection was lost while it was being attached.";
     BrokenAfterError "broken-after-error" ["API-2.10", "API-2.11", "ERR-1.5"]
         "Refuses every send after one that failed.";
 
@@ -385,6 +387,54 @@ deviants! {
         "Stamps the boundaries of the bucket instead of the hashes present.";
     BatchWithoutObservation "batch-without-observation" ["KS-9.6", "COMPAT-3.6"]
         "Batches on scalable topics before any sign that the broker knows buckets.";
+
+    // ---- transactions
+    SendsOutsideTransaction "sends-outside-transaction" ["API-3.2.8", "API-6.1", "API-6.5"]
+        "Publishes a transaction's messages as plain ones.";
+    AcksOutsideTransaction "acks-outside-transaction" ["API-4.1.12", "API-4.2.7", "API-6.6"]
+        "Makes a transaction's acknowledgements as plain ones.";
+    AcksAtOnce "acks-at-once" ["API-6.2", "API-6.8"]
+        "Makes a transaction's acknowledgements a second time, as plain ones.";
+    CommitAborts "commit-aborts" ["API-6.7", "API-6.1"]
+        "Aborts on commit.";
+    AbortCommits "abort-commits" ["API-6.8", "API-6.2"]
+        "Commits on abort.";
+    CommitWaitsForNothing "commit-waits-for-nothing" ["API-6.1", "API-6.7"]
+        "Commits while messages and acknowledgements of the transaction are on their way.";
+    CommitsDespiteFailure "commits-despite-failure" ["API-6.1", "ERR-2.13"]
+        "Commits although an operation of the transaction failed.";
+    NoTransactionTimeout "no-transaction-timeout" ["API-6.3", "API-6.4"]
+        "Opens transactions that never time out.";
+    StateStaysOpen "state-stays-open" ["API-6.9"]
+        "Reports every transaction as open.";
+    EndsInAnyState "ends-in-any-state" ["API-6.10"]
+        "Asks the coordinator to end a transaction that has ended, and reports success.";
+    SkipsParts "skips-parts" ["WIRE-8.2.1"]
+        "Does not tell the coordinator what a transaction writes to.";
+    FirstPartOnly "first-part-only" ["WIRE-8.2.2", "API-6.7"]
+        "Tells the coordinator the first segment only that a transaction writes to.";
+    OwnEndCommands "own-end-commands" ["WIRE-8.1"]
+        "Sends the commands with which brokers end what one of them has of a transaction.";
+    LooksUpDespiteWatch "looks-up-despite-watch" ["WIRE-8.1.1"]
+        "Looks coordinators up one by one although the broker offers the watch.";
+    WatchesUnadvertised "watches-unadvertised" ["COMPAT-3.4", "COMPAT-3.5"]
+        "Opens the coordinator watch although the broker does not advertise it.";
+    KeepsFirstLeaders "keeps-first-leaders" ["WIRE-8.1.3", "WIRE-8.1.4"]
+        "Keeps the leaders of the first snapshot.";
+    MergesLeaders "merges-leaders" ["WIRE-8.1.3"]
+        "Keeps the leader of a coordinator that is absent from the latest snapshot.";
+    FailsDuringElection "fails-during-election" ["WIRE-8.1.6"]
+        "Fails what is asked of a coordinator without a leader.";
+    IgnoresCoordinatorError "ignores-coordinator-error" ["WIRE-11.5", "ERR-4.3"]
+        "Tries again when the coordinator watch is refused.";
+    CoordinatorsNotRewatched "coordinators-not-rewatched" ["WIRE-11.9"]
+        "Does not open the coordinator watch again after a lost connection.";
+    ConflictAsGeneric "conflict-as-generic" ["ERR-2.13"]
+        "Reports conflicts of transactions in the category of everything else.";
+    RetriesConflicts "retries-conflicts" ["ERR-3.14"]
+        "Tries again what the coordinator refused for the state of the transaction.";
+    DrainCountsOpenTransactions "drain-counts-open-transactions" ["IMPL-8.12", "KS-4.13"]
+        "Counts an acknowledgement for a drain although its transaction is open.";
 
     // ---- client API
     ExclusiveAtFirstSend "exclusive-at-first-send" ["API-3.1.13"]
@@ -513,6 +563,7 @@ impl Deviance {
             Some(Deviant::ServiceUrlAsGeneric) => &[C::InvalidServiceUrl],
             Some(Deviant::NotConnectedAsGeneric) => &[C::NotConnected],
             Some(Deviant::MemoryAsGeneric) => &[C::MemoryBufferFull],
+            Some(Deviant::ConflictAsGeneric) => &[C::TransactionConflict],
             _ => &[],
         };
         if blurred.contains(&error.category()) { error.into_generic() } else { error }

@@ -74,7 +74,9 @@ impl Session {
         }
         self.state = State::Registering;
         self.generation += 1;
-        self.at = controller.cloned();
+        if self.at.is_none() || !self.deviance.is(Deviant::StayWithOldController) {
+            self.at = controller.cloned();
+        }
         Some(Register { generation: self.generation, controller: self.at.clone() })
     }
 

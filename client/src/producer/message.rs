@@ -1,6 +1,4 @@
 //! Building and sending one message (client-api §3.2).
-//!
-//! All attributes of client-api §3.2 except the transaction, which comes with transactions.
 
 use std::{
     future::Future,
@@ -14,12 +12,15 @@ use stc_proto::KeyHash;
 use tokio::sync::oneshot;
 
 use super::{Producer, QueueFull, Request, SendResult};
-use crate::core::{
-    deviant::Deviant,
-    error::{Category, Error},
-    memory::Memory,
-    message_id::MessageId,
-    outgoing::Outgoing,
+use crate::{
+    core::{
+        deviant::Deviant,
+        error::{Category, Error},
+        memory::Memory,
+        message_id::MessageId,
+        outgoing::Outgoing,
+    },
+    transaction::{Operation, Transaction},
 };
 
 /// A message being put together (client-api §3.2).
@@ -33,6 +34,7 @@ pub struct MessageBuilder<'p, T> {
     sequence_id: Option<u64>,
     delivery: Option<Delivery>,
     replicate_to: Vec<String>,
+    transaction: Option<Transaction>,
 }
 
 enum Delivery {
@@ -54,6 +56,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             sequence_id: None,
             delivery: None,
             replicate_to: Vec::new(),
+            transaction: None,
         }
     }
 
@@ -124,12 +127,19 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self.replicate_to([NO_REPLICATION])
     }
 
+    /// Publishes the message within a transaction of the same client (client-api §6): nobody sees it before the commit.
+    pub fn transaction(mut self, transaction: impl AsRef<Transaction>) -> Self {
+        self.transaction = Some(transaction.as_ref().clone());
+        self
+    }
+
     /// Publishes the message and waits for its receipt (client-api §3.2). Dropping the future does not take the
     /// message back.
     ///
     /// # Errors
     /// `Timeout` without a receipt in the send timeout, `AlreadyClosed`, `InvalidConfiguration` without a value or
-    /// for a message that is too large, and what else the broker answers. The producer stays usable.
+    /// for a message that is too large, `TransactionConflict` in a transaction that is not open, and what else the broker
+    /// answers. The producer stays usable.
     pub async fn send(self) -> SendResult {
         self.send_async().await
     }
@@ -141,13 +151,13 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         let deviance = face.deviance;
         let (done, result) = oneshot::channel();
         let requested = match self.build() {
-            Ok(message) if message.attempts > 0 => {
-                let _ = requests.send(Request::Send(Box::new(message), oneshot::channel().0));
+            Ok((message, operation)) if message.attempts > 0 => {
+                let _ = requests.send(Request::Send(Box::new(message), operation, oneshot::channel().0));
                 Err(deviance.report(memory_full()))
             }
-            Ok(message) => {
-                requests.send(Request::Send(Box::new(message), done)).map_err(|_| Error::closed("producer"))
-            }
+            Ok((message, operation)) => requests
+                .send(Request::Send(Box::new(message), operation, done))
+                .map_err(|_| Error::closed("producer")),
             Err(error) => Err(deviance.report(error)),
         };
         if requested.is_err() && deviance.is(Deviant::AsyncFailureLost) {
@@ -159,7 +169,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         })
     }
 
-    fn build(self) -> Result<Outgoing, Error> {
+    fn build(self) -> Result<(Outgoing, Option<Operation>), Error> {
         let face = &self.producer.face;
         let value = self
             .value
@@ -190,6 +200,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             }),
             replicate_to: self.replicate_to,
             deadline: None,
+            txn: None,
             attempts: 0,
             memory: None,
         };
@@ -206,7 +217,14 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
                 None => return Err(memory_full()),
             });
         }
-        Ok(message)
+        // Last, as whatever failed before belongs to no transaction.
+        let operation =
+            self.transaction.map(|transaction| transaction.txn.begin(&face.client)).transpose()?;
+        message.txn = operation.as_ref().and_then(|operation| operation.txn()).map(|txn| txn.id());
+        if face.deviance.is(Deviant::SendsOutsideTransaction) {
+            message.txn = None;
+        }
+        Ok((message, operation))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
         message_id::{MessageId, Position},
         stream::{Own, StreamCore, deliveries::Ack},
     },
+    transaction::Operation,
 };
 
 /// What every SUBSCRIBE of a consumer carries.
@@ -32,6 +33,7 @@ pub(crate) struct Stream {
 
 pub(crate) enum Request {
     Acknowledge(MessageId, Done),
+    AcknowledgeIn(MessageId, Operation, Done),
     /// A message was taken out of the receive queue.
     Consumed {
         segment: u64,
@@ -64,6 +66,17 @@ impl Kind for Stream {
                 actor.perform();
                 let _ = done.send(result);
             }
+            Request::AcknowledgeIn(id, operation, done) => {
+                let Some(txn) = operation.txn().map(|txn| txn.id()) else { return };
+                let group = actor.desk.begin(operation, done);
+                let result = match actor.is_closing() {
+                    true => Err(Error::closed("consumer")),
+                    false => actor.core.acknowledge_in(txn, group, &id, now),
+                };
+                if let Err(error) = result {
+                    actor.desk.settle(group, Err(error));
+                }
+            }
             Request::Consumed { segment, generation } => actor.core.consumed(segment, generation, 1),
         }
     }
@@ -88,6 +101,10 @@ impl Kind for Stream {
                 actor.core.withdrawn(segment, generation, &places, actor.client.clocks.now());
             }
         }
+    }
+
+    fn subscription(&self) -> &str {
+        &self.subscription
     }
 
     fn answered(actor: &mut Actor<Self>, Acked { segment, generation, ticket, result }: Acked) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::quoted;
+use super::{Problem, quoted};
 use crate::adapter::command::words;
 use crate::adapter::factory::AdapterFactory;
 use crate::client::reference::{Deviant, ReferenceFactory};
@@ -70,14 +70,6 @@ impl DeviantArg {
     }
 }
 
-/// Why a run has no client.
-pub(super) enum NoClient {
-    /// The command line is wrong.
-    Usage(String),
-    /// The adapter does not start.
-    Environment(String),
-}
-
 impl ClientArgs {
     /// Whether the client is in another process, out of the reach of virtual time.
     pub(super) fn is_outside(&self) -> bool {
@@ -98,8 +90,8 @@ impl ClientArgs {
             .find(|f| program(f).is_file())
     }
 
-    pub(super) fn factory(&self) -> Result<Arc<dyn ClientFactory>, NoClient> {
-        let failed = |e: crate::adapter::AdapterError| NoClient::Environment(e.to_string());
+    pub(super) fn factory(&self) -> Result<Arc<dyn ClientFactory>, Problem> {
+        let failed = |e: crate::adapter::AdapterError| Problem::Environment(e.to_string());
         if let Some(address) = self.attach {
             let tell = |address| {
                 complain(format_args!("waiting for the adapter: start it with STC_CONNECT={address}"));
@@ -109,11 +101,11 @@ impl ClientArgs {
         if let Some(line) = &self.client {
             let words = match self.folder() {
                 Some(folder) => vec![program(&folder).to_string_lossy().into_owned()],
-                None => words(line).map_err(|e| NoClient::Usage(format!("--client {line:?}: {e}")))?,
+                None => words(line).map_err(|e| Problem::Usage(format!("--client {line:?}: {e}")))?,
             };
             return Ok(Arc::new(AdapterFactory::command(words).map_err(failed)?));
         }
-        let deviant = self.deviant.find().map_err(NoClient::Usage)?;
+        let deviant = self.deviant.find().map_err(Problem::Usage)?;
         Ok(Arc::new(ReferenceFactory { deviant }))
     }
 

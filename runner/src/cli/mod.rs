@@ -9,16 +9,18 @@ use clap::{Args, ValueEnum};
 use sim_broker::core::profile::Profile;
 use stc_reports::{ExitCode, Report, terminal};
 
+use crate::known::{KnownError, KnownFailures};
 use crate::output::{complain, say};
 use crate::run::{Environment, RunConfig, Trace};
-use crate::select::Selection;
-use crate::suite::Suite;
+use crate::select::{Selection, SelectionError};
+use crate::suite::{Suite, Watching};
 use crate::target::TargetConfig;
 
 mod client;
+mod rounds;
 
-use client::NoClient;
 pub use client::{ClientArgs, DeviantArg};
+use rounds::Rounds;
 
 /// Runs the scenarios and judges the client.
 #[derive(Debug, Clone, Args)]
@@ -42,6 +44,22 @@ pub struct ConformanceArgs {
     /// Only this scenario, or all rows of this outline; may be given several times
     #[arg(long = "scenario", value_name = "ID")]
     pub scenarios: Vec<String>,
+    /// Not this scenario, or no row of this outline; may be given several times
+    #[arg(long = "skip", value_name = "ID")]
+    pub skip: Vec<String>,
+    /// Failures that are known: scenario, reason and how the message begins, as YAML [default: that of an adapter in
+    /// adapters/]
+    #[arg(long, value_name = "FILE")]
+    pub known_failures: Option<PathBuf>,
+    /// Rewrite the list of known failures so that it fits this run; new entries wait for a reason
+    #[arg(long, conflicts_with_all = ["tags", "scenarios", "skip", "fail_fast", "repeat", "list"])]
+    pub fix: bool,
+    /// Begin no further scenario once one has failed
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Run everything this often, with another seed each time, and tell which verdicts differ
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub repeat: Option<u16>,
     /// List the scenarios instead of running them
     #[arg(long)]
     pub list: bool,
@@ -94,28 +112,106 @@ pub enum TraceArg {
 /// Runs as the arguments say, prints the outcome, writes the reports. `program` is how the command is called, for the
 /// commands to paste.
 pub fn conformance(args: &ConformanceArgs, suite: &Suite, program: &str) -> ExitCode {
-    let selection = Selection { tags: args.tags.clone(), scenarios: args.scenarios.clone() };
+    let selection =
+        Selection { tags: args.tags.clone(), scenarios: args.scenarios.clone(), skip: args.skip.clone() };
     if args.list {
         return list(suite, &selection);
     }
-    // Before a client is started.
-    if let Err(e) = selection.select(&suite.scenarios) {
-        return usage(&e.to_string());
-    }
-    let config = match config(args, program) {
-        Ok(config) => config,
-        Err(NoClient::Usage(message)) => return usage(&message),
-        Err(NoClient::Environment(message)) => {
-            complain(format_args!("error: {message}"));
-            return ExitCode::Harness;
+    judge(args, suite, program, &selection).unwrap_or_else(|problem| {
+        complain(format_args!("error: {problem}"));
+        problem.code()
+    })
+}
+
+/// Why there is no verdict.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    /// The command line or a file that it names is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The client does not start, or a file cannot be written.
+    #[error("{0}")]
+    Environment(String),
+}
+
+impl Problem {
+    fn code(&self) -> ExitCode {
+        match self {
+            Problem::Usage(_) => ExitCode::Usage,
+            Problem::Environment(_) => ExitCode::Harness,
         }
+    }
+}
+
+impl From<SelectionError> for Problem {
+    fn from(error: SelectionError) -> Problem {
+        Problem::Usage(error.to_string())
+    }
+}
+
+impl From<KnownError> for Problem {
+    fn from(error: KnownError) -> Problem {
+        Problem::Usage(error.to_string())
+    }
+}
+
+fn judge(
+    args: &ConformanceArgs,
+    suite: &Suite,
+    program: &str,
+    selection: &Selection,
+) -> Result<ExitCode, Problem> {
+    // What can be wrong without a client is found before one is started.
+    selection.select(&suite.scenarios)?;
+    let list = known_failures(args)?;
+    let environment = Arc::new(environment(args)?);
+    let first_seed = args.seed.unwrap_or_else(fresh_seed);
+    let watching = Watching { progress: !environment.target.is_memory(), fail_fast: args.fail_fast };
+    let mut rounds = Rounds::default();
+    for round in 0..u64::from(args.repeat.unwrap_or(1)) {
+        let config = config(args, program, &environment, first_seed.wrapping_add(round));
+        let command = with_selection(&config.replay, selection);
+        let mut report = suite.run(selection, &config, command, watching)?;
+        if let Some((path, known)) = &list {
+            let known = if args.fix { fix(path, known, &report)? } else { known.clone() };
+            suite.excuse(&mut report, &known);
+        }
+        rounds.ended(report);
+    }
+    let Some((report, code)) = rounds.outcome() else { return Ok(ExitCode::Usage) };
+    let printed = finish(&report, &args.reports);
+    rounds.tell();
+    Ok(if printed == ExitCode::Harness { printed } else { code })
+}
+
+/// The list and where it is.
+fn known_failures(args: &ConformanceArgs) -> Result<Option<(PathBuf, KnownFailures)>, Problem> {
+    let beside =
+        || args.client.folder().map(|folder| folder.join("known-failures.yaml")).filter(|f| f.is_file());
+    let path = match args.known_failures.clone().or_else(beside) {
+        Some(path) => path,
+        None if args.fix => return Err(Problem::Usage("--fix needs --known-failures".to_owned())),
+        None => return Ok(None),
     };
-    let command = with_selection(&config.replay, &selection);
-    let report = match suite.run(&selection, &config, command) {
-        Ok(report) => report,
-        Err(e) => return usage(&e.to_string()),
+    let known = match args.fix {
+        // A list that is to be made.
+        true if !path.exists() => KnownFailures::default(),
+        true => KnownFailures::load_unexplained(&path)?,
+        false => KnownFailures::load(&path)?,
     };
-    finish(&report, &args.reports)
+    Ok(Some((path, known)))
+}
+
+fn fix(path: &Path, known: &KnownFailures, report: &Report) -> Result<KnownFailures, Problem> {
+    let fixed = known.fixed(report);
+    fixed.save(path).map_err(|e| Problem::Environment(e.to_string()))?;
+    let unexplained = fixed.entries.iter().filter(|e| e.reason.trim().is_empty()).count();
+    complain(format_args!(
+        "{}: {} entries, {unexplained} without a reason",
+        path.display(),
+        fixed.entries.len()
+    ));
+    Ok(fixed)
 }
 
 /// Prints a report and writes it into `dir`.
@@ -150,38 +246,36 @@ fn list(suite: &Suite, selection: &Selection) -> ExitCode {
             }
             ExitCode::Conforms
         }
-        Err(e) => usage(&e.to_string()),
+        Err(e) => {
+            complain(format_args!("error: {e}"));
+            ExitCode::Usage
+        }
     }
 }
 
-fn usage(message: &str) -> ExitCode {
-    complain(format_args!("error: {message}"));
-    ExitCode::Usage
-}
-
-fn config(args: &ConformanceArgs, program: &str) -> Result<RunConfig, NoClient> {
-    let target = target(args).map_err(NoClient::Usage)?;
-    Profile::built_in(&args.profile).map_err(|e| NoClient::Usage(format!("--profile: {e}")))?;
-    let client = args.client.factory()?;
-    let seed = args.seed.unwrap_or_else(fresh_seed);
-    let replay = replay(args, program, &target, seed);
-    let jobs = args.jobs.map_or_else(|| jobs(args, &target), usize::from);
-    let mut environment = Environment::new(target, &args.profile, client);
+fn environment(args: &ConformanceArgs) -> Result<Environment, Problem> {
+    let target = target(args).map_err(Problem::Usage)?;
+    Profile::built_in(&args.profile).map_err(|e| Problem::Usage(format!("--profile: {e}")))?;
+    let mut environment = Environment::new(target, &args.profile, args.client.factory()?);
     environment.step_limit = args.timeout.map(Duration::from_secs);
     if args.client.attach.is_some() {
         // Somebody may be looking at it in a debugger.
         environment.step_limit.get_or_insert(Duration::from_secs(86_400));
     }
-    Ok(RunConfig {
-        environment: Arc::new(environment),
+    Ok(environment)
+}
+
+fn config(args: &ConformanceArgs, program: &str, environment: &Arc<Environment>, seed: u64) -> RunConfig {
+    RunConfig {
+        environment: Arc::clone(environment),
         seed,
-        jobs,
+        jobs: args.jobs.map_or_else(|| jobs(args, &environment.target), usize::from),
         trace: match args.trace {
             TraceArg::All => Trace::All,
             TraceArg::Failed => Trace::Failed,
         },
-        replay,
-    })
+        replay: replay(args, program, &environment.target, seed),
+    }
 }
 
 fn target(args: &ConformanceArgs) -> Result<TargetConfig, String> {
@@ -240,8 +334,10 @@ fn with_selection(replay: &str, selection: &Selection) -> String {
     if let Some(tags) = &selection.tags {
         command.push_str(&format!(" --tags {}", quoted(tags)));
     }
-    for scenario in &selection.scenarios {
-        command.push_str(&format!(" --scenario {}", quoted(scenario)));
+    for (option, names) in [("--scenario", &selection.scenarios), ("--skip", &selection.skip)] {
+        for name in names {
+            command.push_str(&format!(" {option} {}", quoted(name)));
+        }
     }
     command
 }

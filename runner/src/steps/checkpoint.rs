@@ -15,10 +15,20 @@ use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
 
 /// What a failed create can break.
-const CREATE: [&str; 7] =
-    ["DATA-1.1", "API-4.1", "API-4.3.8", "API-4.3.9", "API-4.3.6", "API-4.3.10", "API-4.3.11"];
+const CREATE: [&str; 9] = [
+    "DATA-1.1",
+    "API-4.1",
+    "API-4.3.8",
+    "API-4.3.9",
+    "API-4.3.6",
+    "API-4.3.10",
+    "API-4.3.11",
+    "IMPL-5.15",
+    "API-2.7",
+];
 /// What messages that do not come, come again or come in the wrong order can break.
-const RECEIVE: [&str; 16] = [
+const RECEIVE: [&str; 17] = [
+    "API-2.7",
     "API-4.3.8",
     "API-4.3.7",
     "DATA-5.5",
@@ -219,7 +229,7 @@ async fn close(world: &mut World, name: ReaderName) -> Step {
     let id = reader(world, &name.0)?.id;
     let client = world.client().await;
     let closed = world.within(client.close_consumer(id)).await;
-    world.expect(&["API-4.3.12"], closed, "closing the checkpoint consumer");
+    world.expect(&["API-4.3.12", "API-2.7"], closed, "closing the checkpoint consumer");
     world.settle().await;
     Ok(())
 }

@@ -12,8 +12,17 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Consumer, Delivery, Started, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 8] =
-    ["DATA-6.3", "DATA-6.1", "API-4.1", "API-7.2", "API-4.2.1", "API-4.2.6", "IMPL-5.2", "DATA-1.1"];
+const SUBSCRIBE: [&str; 9] = [
+    "DATA-6.3",
+    "DATA-6.1",
+    "API-4.1",
+    "API-7.2",
+    "API-4.2.1",
+    "API-4.2.6",
+    "IMPL-5.2",
+    "DATA-1.1",
+    "API-2.7",
+];
 /// What a failed or fruitless receive can break.
 const RECEIVE: [&str; 17] = [
     "API-4.1",
@@ -36,6 +45,8 @@ const RECEIVE: [&str; 17] = [
 ];
 /// How long a receive waits for a message that must come.
 const PATIENCE_MS: u64 = 30_000;
+/// How long nothing comes once nothing is outstanding: longer than a client waits before it attaches again.
+const QUIET_MS: u64 = 1_000;
 
 /// A queue consumer on a subscription that begins at the oldest message.
 #[given(expr = "{consumer} on {topic} with subscription {string}")]
@@ -161,6 +172,39 @@ async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count:
     Ok(())
 }
 
+/// Receives and acknowledges until every message that was sent has come, and no more comes again. A message whose
+/// acknowledgement is lost comes again.
+#[when(expr = "{consumer} receives and acknowledges everything")]
+async fn everything(world: &mut World, name: ConsumerName) -> Step {
+    await_sends(world).await;
+    let (mut missing, mut idle) = (sent(world), 0);
+    while !missing.is_empty() || idle < QUIET_MS {
+        let Some(message) = next(world, &name.0, 100).await? else {
+            idle += 100;
+            if idle > PATIENCE_MS {
+                world.broken(&RECEIVE, format!("never received, and nothing else comes: {missing:?}"));
+            }
+            continue;
+        };
+        idle = 0;
+        missing.remove(&text(&message));
+        let handle = message.handle;
+        world.deliveries.push(Delivery { consumer: name.0.clone(), message });
+        acknowledge(world, &name.0, vec![handle]).await?;
+    }
+    Ok(())
+}
+
+/// The values of the messages whose sends succeeded.
+fn sent(world: &World) -> BTreeSet<String> {
+    let stored = world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_))));
+    let text = stored.filter_map(|s| match &s.message.value {
+        crate::client::Value::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    text.collect()
+}
+
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
     let consumer = world.consumer(alias)?;
     let received = world.client().await.receive(consumer.id, Some(wait_ms)).await;
@@ -185,8 +229,17 @@ async fn start_receive(world: &mut World, name: ConsumerName) -> Step {
 #[then(expr = "a receive from {consumer} gives nothing within {int} ms")]
 async fn gives_nothing(world: &mut World, name: ConsumerName, wait_ms: u64) -> Step {
     let got = next(world, &name.0, wait_ms).await?;
-    let requirements =
-        ["API-4.4", "API-4.2.4", "API-4.2.1", "API-4.2.6", "IMPL-5.8", "API-3.2.6", "API-3.2.7", "API-4.2.5"];
+    let requirements = [
+        "API-4.4",
+        "API-4.2.4",
+        "API-4.2.1",
+        "API-4.2.6",
+        "IMPL-5.8",
+        "API-3.2.6",
+        "API-3.2.7",
+        "API-4.2.5",
+        "API-2.7",
+    ];
     if let Some(message) = got {
         let text = String::from_utf8_lossy(&message.payload).into_owned();
         world.broken(&requirements, format!("{text:?} came although nothing was outstanding"));
@@ -294,7 +347,7 @@ async fn acknowledge(world: &mut World, alias: &str, handles: Vec<u64>) -> Step 
     for handle in handles {
         let client = world.client().await;
         let done = world.within(client.acknowledge(consumer.id, handle)).await;
-        world.expect(&["API-4.2.4", "IMPL-5.5"], done, "acknowledgement");
+        world.expect(&["API-4.2.4", "IMPL-5.5", "API-2.7"], done, "acknowledgement");
     }
     world.settle().await;
     Ok(())
@@ -306,7 +359,7 @@ async fn close(world: &mut World, name: ConsumerName) -> Step {
     let consumer = world.consumer(&name.0)?;
     let client = world.client().await;
     let closed = world.within(client.close_consumer(consumer.id)).await;
-    world.expect(&["API-4.2.6"], closed, "closing the consumer");
+    world.expect(&["API-4.2.6", "API-2.7"], closed, "closing the consumer");
     Ok(())
 }
 
@@ -335,6 +388,7 @@ async fn exactly_once(world: &mut World) -> Step {
             "STAB-4.1.1",
         ];
         world.judge(&requirements, times == 1, || {
+            world.rests_on_delivery_of(value.as_bytes());
             format!("{value:?} was sent once and received {times} times")
         });
     }
@@ -364,7 +418,10 @@ fn none_twice(world: &mut World) -> Step {
     let mut came = BTreeSet::new();
     for delivery in &world.deliveries {
         let value = text(&delivery.message);
-        world.judge(&["API-4.2.1"], came.insert(value.clone()), || format!("{value:?} was received twice"));
+        world.judge(&["API-4.2.1"], came.insert(value.clone()), || {
+            world.rests_on_delivery_of(value.as_bytes());
+            format!("{value:?} was received twice")
+        });
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ fn fails_with(world: &mut World, category: String) -> Step {
             world.judge(&requirements, error.category == category, || {
                 format!("the category is {} instead of {category}: {}", error.category, error.message)
             });
-            world.judge(&["ERR-1.3", "ERR-1.1"], error.how == Signalled::ByFuture, || {
+            world.judge(&["ERR-1.3", "ERR-1.1"], error.how != Signalled::Synchronously, || {
                 format!("the call itself threw {category} instead of failing its future")
             });
             Ok(())

@@ -68,6 +68,7 @@ async fn in_segment_of(world: &mut World, hash: Hash) -> Step {
         world.broken(&["IMPL-2.1"], format!("the message with key {key:?} is stored nowhere"));
     };
     world.judge(&["IMPL-2.1"], message.segment == Some(owner), || {
+        world.rests_on_send_of(&message.payload);
         format!(
             "key {key:?} went to {}; its high half 0x{:04x} belongs to segment {owner}",
             message.place(),
@@ -85,6 +86,7 @@ async fn all_in_range(world: &mut World, topic: Topic) -> Step {
         let (Some(key), Some(range)) = (&message.key, message.range) else { continue };
         let requirements = ["IMPL-2.1", "IMPL-4.5", "IMPL-1.4", "IMPL-1.3", "WIRE-4.11"];
         world.judge(&requirements, range.contains(KeyHash::of(key).segment()), || {
+            world.rests_on_send_of(&message.payload);
             format!(
                 "{} went to {}, whose range is {:04x} to {:04x}",
                 describe(key),
@@ -105,6 +107,7 @@ async fn in_partition(world: &mut World, partitions: u32) -> Step {
         let Some(key) = &message.key else { continue };
         let expected = (KeyHash::of(key).0 & 0x7fff_ffff) % partitions;
         world.judge(&["IMPL-2.7"], message.topic == format!("{topic}-partition-{expected}"), || {
+            world.rests_on_send_of(&message.payload);
             format!("key {key:?} went to {}, and belongs to partition {expected}", message.topic)
         });
     }
@@ -127,11 +130,13 @@ async fn exactly_once(world: &mut World, topic: Topic) -> Step {
         if matches!(sent.outcome, Some(Ok(_))) {
             let lost = ["IMPL-4.5", "API-3.3.3", "API-2.3", "API-2.7", "API-2.8", "API-3.2.14", "API-3.2.1"];
             world.judge(&lost, !places.is_empty(), || {
+                world.rests_on_send_of(&value);
                 format!("the send of {shown:?} succeeded, and the message is stored nowhere")
             });
         }
         let doubled = ["IMPL-4.8", "ERR-3.11", "API-3.2.11", "API-3.2.14", "IMPL-4.5"];
         world.judge(&doubled, places.len() <= 1, || {
+            world.rests_on_send_of(&value);
             format!(
                 "{shown:?} was sent once and is stored {} times, in {}",
                 places.len(),
@@ -163,6 +168,7 @@ async fn in_order(world: &mut World, topic: Topic) -> Step {
         if let Some((before, earlier)) = newest.insert(key, (*index, message)) {
             let requirements = ["API-3.2.12", "KS-5.3", "IMPL-3.3", "API-3.2.14", "API-3.2.11"];
             world.judge(&requirements, before < *index, || {
+                world.rests_on_send_of(&message.payload);
                 format!(
                     "key {key:?}: {:?} was sent before {:?}, and is stored behind it ({} and {})",
                     message.text(),

@@ -14,7 +14,7 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 11] = [
+const SUBSCRIBE: [&str; 12] = [
     "API-4.1",
     "WIRE-6.2.6",
     "IMPL-8.4",
@@ -26,9 +26,11 @@ const SUBSCRIBE: [&str; 11] = [
     "KS-4.3",
     "API-4.1.9",
     "DATA-1.1",
+    "API-2.7",
 ];
 /// What it can break that a message does not come, or one that must not.
-const RECEIVE: [&str; 17] = [
+const RECEIVE: [&str; 18] = [
+    "API-2.8",
     "API-4.1.8",
     "API-4.1.9",
     "API-4.1.3",

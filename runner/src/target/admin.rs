@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
+pub use axum::http::Method;
 use axum::http::request::Builder;
-use axum::http::{Method, Request, header};
+use axum::http::{Request, header};
 use serde_json::Value as Json;
 use thiserror::Error;
 use tower::ServiceExt as _;

@@ -5,6 +5,7 @@
 mod adapter;
 mod elsewhere;
 mod features;
+mod known;
 mod run;
 mod selection;
 mod suite;

@@ -19,6 +19,7 @@ fn select(tags: Option<&str>, names: &[&str]) -> Result<Vec<String>, SelectionEr
     let selection = Selection {
         tags: tags.map(str::to_owned),
         scenarios: names.iter().map(|n| (*n).to_owned()).collect(),
+        skip: Vec::new(),
     };
     let all = parse("f.feature", TEXT).expect("the text is a feature");
     selection.select(&all).map(|s| s.iter().map(|s| s.id.clone()).collect())
@@ -37,7 +38,10 @@ fn tags_and_names_narrow_the_selection() {
 #[test]
 fn a_pattern_that_matches_nothing_is_named() {
     assert_eq!(select(Some("@C2 and not @C99"), &[]), Err(SelectionError::UnknownTag("C99".to_owned())));
-    assert_eq!(select(None, &["a", "zz"]), Err(SelectionError::UnknownScenario("zz".to_owned())));
+    assert_eq!(
+        select(None, &["a", "zz"]),
+        Err(SelectionError::UnknownScenario { option: "--scenario", name: "zz".to_owned() })
+    );
     assert_eq!(select(Some("@C1 and @C2"), &[]), Err(SelectionError::Empty));
     assert_eq!(select(Some("@C1"), &["b"]), Err(SelectionError::Empty));
     assert!(matches!(select(Some("C1 &&"), &[]), Err(SelectionError::Expression { .. })));

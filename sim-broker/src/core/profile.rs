@@ -44,6 +44,9 @@ pub struct Profile {
     pub registrations_push_layout: bool,
     /// Whether a consumer that registers is sent its assignment as an update too, before the response.
     pub updates_before_response: bool,
+    /// Whether a broker that led a topic, and leads it no longer though it runs, closes the connections of the consumers
+    /// that are registered with it.
+    pub deposed_leader_closes: bool,
     /// How often a controller looks for drained sealed segments to prune, in ms.
     pub prune_interval_ms: u64,
 }

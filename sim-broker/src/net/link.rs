@@ -68,9 +68,11 @@ impl Link {
     /// Queues a frame; returns how many bytes wait now.
     pub(super) fn send(&self, frame: Frame) -> usize {
         let weight = weight(&frame);
+        // Counted before it is queued: the writing task may take it off, and its weight, at once.
+        let before = self.waiting.fetch_add(weight, Ordering::Relaxed);
         // A closed channel means that the task ended and the cluster is about to hear of it.
         let _ = self.frames.send(frame);
-        self.waiting.fetch_add(weight, Ordering::Relaxed) + weight
+        before.saturating_add(weight)
     }
 }
 

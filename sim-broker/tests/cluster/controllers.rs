@@ -177,8 +177,30 @@ async fn a_new_leader_looks_for_drained_parents_and_prunes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_moved_controller_waits_for_its_consumers_on_the_new_broker() {
+async fn a_deposed_leader_closes_the_connections_of_its_consumers() {
     let cluster = topic_cluster(2);
+    let (old, new) = (leader(&cluster), (leader(&cluster) + 1) % 3);
+    let mut watch = Client::to(&cluster, new).await;
+    watch.watch(1, TOPIC).await;
+    let mut other = Client::to(&cluster, old).await;
+    let mut a = Client::to(&cluster, old).await;
+    a.register(0, "s", "a", STREAM).await;
+    a.sees(&["ASSIGNED 0: 0 1"]).await;
+    cluster.control().move_controller(TOPIC, BrokerId(new as u32)).unwrap();
+    a.expect_closed().await;
+    watch.sees(&["LAYOUT 0 led"]).await;
+    // Who is not registered stays.
+    other.watch(2, TOPIC).await;
+    assert_eq!(registered(&cluster), ["s/a? 0 1"]);
+    let mut a = Client::to(&cluster, new).await;
+    a.register(0, "s", "a", STREAM).await;
+    a.sees(&["ASSIGNED 0: 0 1"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_moved_controller_waits_for_its_consumers_on_the_new_broker() {
+    let cluster = cluster_as("spec-1.0", |c| c.profile.deposed_leader_closes = false);
+    create(&cluster, TOPIC, 2);
     let old = leader(&cluster);
     let mut a = Client::to(&cluster, old).await;
     a.watch(1, TOPIC).await;

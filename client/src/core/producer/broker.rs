@@ -45,7 +45,7 @@ impl ProducerCore {
         if error.is_segment_gone() {
             self.gone(segment, error, now);
         } else if error.is_transient() || own_shadow {
-            producer.place.failed(generation, &error, now);
+            producer.place.failed(generation, &error, now, self.config.deviance);
         } else {
             producer.place.link = Link::Idle;
             producer.keep = false;

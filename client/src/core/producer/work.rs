@@ -135,6 +135,12 @@ impl ProducerCore {
         let opening = self.opening && self.segments.values().any(|p| p.place.link == Link::Attaching);
         let Some(producer) = self.segments.get_mut(&id) else { return };
         producer.place.wake(now);
+        if producer.place.is_attached() && !producer.retired {
+            let topic = producer.topic.clone();
+            for txn in producer.enlist() {
+                self.effects.push(Effect::Enlist { segment: id, topic: topic.clone(), txn });
+            }
+        }
         // While closing, only what has something to send is still worth attaching.
         let wanted = producer.wanted() && (!self.closing || producer.has_pending());
         match producer.place.link {
@@ -151,6 +157,23 @@ impl ProducerCore {
             }
             _ => {}
         }
+    }
+
+    /// A transaction's coordinator knows of a segment now, or could not be told.
+    pub(crate) fn enlisted(&mut self, segment: u64, txn: TxnId, result: Result<(), Error>, now: Now) {
+        if let Some(producer) = self.segments.get_mut(&segment)
+            && let Some(enlisted) = producer.enlisted.get_mut(&txn)
+        {
+            match result {
+                Ok(()) => *enlisted = true,
+                Err(error) => {
+                    producer.enlisted.remove(&txn);
+                    let failed = producer.remove(|message| message.txn == Some(txn));
+                    self.settle_all(&failed, &error);
+                }
+            }
+        }
+        self.advance(now);
     }
 
     pub(super) fn attach(&mut self, id: u64) {

@@ -149,7 +149,7 @@ impl Cluster {
     pub(super) fn lead(&mut self, topic: &TopicName, leader: BrokerId, now: Millis) {
         let pace = self.config.pace;
         let Some(scalable) = self.scalable.get_mut(topic) else { return };
-        scalable.controller = Some(leader);
+        let before = scalable.controller.replace(leader);
         scalable.term += 1;
         let (life, term) = (scalable.life, scalable.term);
         let graces = scalable.groups.lose_sessions(pace.grace_ms);
@@ -162,10 +162,20 @@ impl Cluster {
         for key in keys {
             self.start_looking(topic, &key, now);
         }
-        for c in self.conns.values_mut() {
+        let mut deposed = Vec::new();
+        for (conn, c) in &mut self.conns {
+            let before = c.registrations.len();
             c.registrations.retain(|_, registration| registration.topic != *topic);
+            if c.registrations.len() != before {
+                deposed.push(*conn);
+            }
         }
         self.log_controller(topic, "lead", leader.to_string(), now);
+        if before.is_some() && self.config.profile.deposed_leader_closes {
+            for conn in deposed {
+                self.lose(conn, "broker", &format!("{topic} has another leader"), now);
+            }
+        }
     }
 
     /// Sees to it that a topic has a controller, on the broker `asked` or, without one, where the topic falls to.

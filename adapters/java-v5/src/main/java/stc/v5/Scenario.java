@@ -1,8 +1,74 @@
 package stc.v5;
 
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.pulsar.client.api.v5.MessageId;
 import org.apache.pulsar.client.api.v5.PulsarClient;
 
-/** Something to do with the client, whose checks end up in the summary. */
-interface Scenario {
-    void run(PulsarClient client, Admin admin, Options options, Summary summary) throws Exception;
+/** What one scenario made, by the numbers that the suite knows it by. */
+final class Scenario {
+    /** How long a client may take to close in the end, before it is torn down. */
+    private static final long TO_CLOSE_SECONDS = 5;
+
+    private final AtomicLong last = new AtomicLong();
+    final Handles<PulsarClient> clients = new Handles<>("client");
+    final Handles<OpenProducer<?>> producers = new Handles<>("producer");
+    final Handles<OpenConsumer<?>> consumers = new Handles<>("consumer");
+    final Handles<CompletableFuture<MessageId>> tickets = new Handles<>("ticket");
+
+    /** Objects of one kind. */
+    final class Handles<T> {
+        private final ConcurrentHashMap<Long, T> objects = new ConcurrentHashMap<>();
+        private final String what;
+
+        Handles(String what) {
+            this.what = what;
+        }
+
+        long add(T object) {
+            long handle = last.incrementAndGet();
+            objects.put(handle, object);
+            return handle;
+        }
+
+        /** The object that the field of this kind's name stands for. */
+        T get(Params params) throws Refusal.Invalid {
+            long handle = params.number(what);
+            T object = objects.get(handle);
+            if (object == null) {
+                throw new Refusal.Invalid("there is no " + what + " " + handle);
+            }
+            return object;
+        }
+    }
+
+    /** Closes whatever is still open, and does not wait for a client that cannot. */
+    void close() throws InterruptedException {
+        List<CompletableFuture<Void>> consumersClosed =
+                consumers.objects.values().stream().map(OpenConsumer::closeAsync).toList();
+        await(consumersClosed);
+        List<CompletableFuture<Void>> clientsClosed =
+                clients.objects.values().stream().map(PulsarClient::closeAsync).toList();
+        if (!await(clientsClosed)) {
+            clients.objects.values().forEach(PulsarClient::shutdown);
+        }
+    }
+
+    /** Whether all of it ended in time. */
+    private static boolean await(List<CompletableFuture<Void>> closing) throws InterruptedException {
+        try {
+            CompletableFuture.allOf(closing.toArray(CompletableFuture[]::new)).get(TO_CLOSE_SECONDS, TimeUnit.SECONDS);
+            return true;
+        } catch (ExecutionException e) {
+            // Closed twice, most likely: the scenario closed it itself.
+            return true;
+        } catch (TimeoutException e) {
+            return false;
+        }
+    }
 }

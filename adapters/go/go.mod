@@ -1,0 +1,3 @@
+module stc/adapter
+
+go 1.19

@@ -1,0 +1,76 @@
+package stc.v5;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import org.apache.pulsar.client.api.v5.Message;
+import org.apache.pulsar.client.api.v5.MessageId;
+import org.apache.pulsar.client.api.v5.PulsarClient;
+import org.apache.pulsar.client.api.v5.QueueConsumer;
+import org.apache.pulsar.client.api.v5.QueueConsumerBuilder;
+
+/** A queue consumer. */
+final class QueueSide<T> extends OpenConsumer<T> {
+    private final QueueConsumer<T> consumer;
+
+    private QueueSide(QueueConsumer<T> consumer, Kind<T> kind) {
+        super(kind);
+        this.consumer = consumer;
+    }
+
+    static <T> QueueSide<T> subscribe(PulsarClient client, Kind<T> kind, Params options)
+            throws Refusal, InterruptedException {
+        QueueConsumer<T> consumer = Calls.future(() -> {
+            QueueConsumerBuilder<T> builder = client.newQueueConsumer(kind.schema);
+            options.text("topic").ifPresent(builder::topic);
+            options.text("subscription").ifPresent(builder::subscriptionName);
+            options.text("name").ifPresent(builder::consumerName);
+            ConsumerOperations.initialPosition(options).ifPresent(builder::subscriptionInitialPosition);
+            options.optional("receiverQueue").ifPresent(size -> builder.receiverQueueSize(size.asInt()));
+            options.end("a queue consumer");
+            return builder.subscribeAsync();
+        });
+        return new QueueSide<>(consumer, kind);
+    }
+
+    @Override
+    Message<T> receive() throws Refusal, InterruptedException {
+        return Calls.future(() -> consumer.async().receive());
+    }
+
+    /** The SDK has no future for this one. */
+    @Override
+    Message<T> receive(Duration wait) throws Refusal {
+        return Calls.blocking(() -> consumer.receive(wait));
+    }
+
+    @Override
+    String topic() {
+        return consumer.topic();
+    }
+
+    @Override
+    String name() {
+        return consumer.consumerName();
+    }
+
+    @Override
+    void acknowledge(MessageId id) throws Refusal {
+        Calls.blocking(() -> {
+            consumer.acknowledge(id);
+            return null;
+        });
+    }
+
+    @Override
+    void negativeAcknowledge(MessageId id) throws Refusal {
+        Calls.blocking(() -> {
+            consumer.negativeAcknowledge(id);
+            return null;
+        });
+    }
+
+    @Override
+    CompletableFuture<Void> closeAsync() {
+        return consumer.async().close();
+    }
+}

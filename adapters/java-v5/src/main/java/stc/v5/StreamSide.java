@@ -1,0 +1,76 @@
+package stc.v5;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.apache.pulsar.client.api.v5.Message;
+import org.apache.pulsar.client.api.v5.MessageId;
+import org.apache.pulsar.client.api.v5.PulsarClient;
+import org.apache.pulsar.client.api.v5.StreamConsumer;
+import org.apache.pulsar.client.api.v5.StreamConsumerBuilder;
+
+/** A stream consumer. */
+final class StreamSide<T> extends OpenConsumer<T> {
+    private final StreamConsumer<T> consumer;
+
+    private StreamSide(StreamConsumer<T> consumer, Kind<T> kind) {
+        super(kind);
+        this.consumer = consumer;
+    }
+
+    static <T> StreamSide<T> subscribe(PulsarClient client, Kind<T> kind, Params options)
+            throws Refusal, InterruptedException {
+        StreamConsumer<T> consumer = Calls.future(() -> {
+            StreamConsumerBuilder<T> builder = client.newStreamConsumer(kind.schema);
+            options.text("topic").ifPresent(builder::topic);
+            options.text("subscription").ifPresent(builder::subscriptionName);
+            options.text("name").ifPresent(builder::consumerName);
+            ConsumerOperations.initialPosition(options).ifPresent(builder::subscriptionInitialPosition);
+            builder.subscriptionProperties(options.strings("properties"));
+            options.flag("readCompacted").ifPresent(builder::readCompacted);
+            options.millis("ackGroupTimeMs").ifPresent(builder::acknowledgmentGroupTime);
+            // "replicateState" and "receiverQueue" are left over: the builder has no such thing.
+            options.end("a stream consumer");
+            return builder.subscribeAsync();
+        });
+        return new StreamSide<>(consumer, kind);
+    }
+
+    @Override
+    Message<T> receive() throws Refusal, InterruptedException {
+        return Calls.future(() -> consumer.async().receive());
+    }
+
+    @Override
+    Message<T> receive(Duration wait) throws Refusal, InterruptedException {
+        return Calls.future(() -> consumer.async().receive(wait));
+    }
+
+    @Override
+    List<Message<T>> receiveMulti(int max, Duration wait) throws Refusal, InterruptedException {
+        return Calls.future(() -> consumer.async().receiveMulti(max, wait));
+    }
+
+    @Override
+    String topic() {
+        return consumer.topic();
+    }
+
+    @Override
+    String name() {
+        return consumer.consumerName();
+    }
+
+    @Override
+    void acknowledgeCumulative(MessageId id) throws Refusal {
+        Calls.blocking(() -> {
+            consumer.acknowledgeCumulative(id);
+            return null;
+        });
+    }
+
+    @Override
+    CompletableFuture<Void> closeAsync() {
+        return consumer.async().close();
+    }
+}

@@ -1,0 +1,206 @@
+//! The list of known failures: what a client is known to fail, and why. It excuses exactly what it describes; an entry
+//! that the run contradicts makes the list stale, and a stale list fails the run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use stc_reports::{Report, ScenarioResult, StaleKnownFailure, Verdict};
+use thiserror::Error;
+
+/// Why a list cannot be used.
+#[derive(Debug, Error)]
+pub enum KnownError {
+    /// The file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what such a list looks like.
+    #[error("{path}: {message}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line.
+        message: String,
+    },
+    /// Two entries for one scenario.
+    #[error("{path}: scenario {scenario} is listed twice")]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// The scenario.
+        scenario: String,
+    },
+    /// An entry that nobody explained.
+    #[error("{path}: the entry of {scenario} gives no reason; write down why the client fails it")]
+    Unexplained {
+        /// The file.
+        path: PathBuf,
+        /// The scenario.
+        scenario: String,
+    },
+}
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Id of the scenario.
+    pub scenario: String,
+    /// Why the client fails it: the section of the specification and what the client does instead.
+    #[serde(default)]
+    pub reason: String,
+    /// How the message of the failure begins.
+    pub message: String,
+}
+
+/// The list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownFailures {
+    /// Its entries, in the order of the file.
+    pub entries: Vec<Entry>,
+}
+
+impl KnownFailures {
+    /// Reads a list whose entries all have a reason.
+    ///
+    /// # Errors
+    /// [`KnownError`].
+    pub fn load(path: &Path) -> Result<KnownFailures, KnownError> {
+        let list = KnownFailures::load_unexplained(path)?;
+        match list.entries.iter().find(|e| e.reason.trim().is_empty()) {
+            None => Ok(list),
+            Some(entry) => {
+                Err(KnownError::Unexplained { path: path.to_owned(), scenario: entry.scenario.clone() })
+            }
+        }
+    }
+
+    /// Reads a list that is to be rewritten: reasons may be missing.
+    ///
+    /// # Errors
+    /// [`KnownError`].
+    pub fn load_unexplained(path: &Path) -> Result<KnownFailures, KnownError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| KnownError::File { path: path.to_owned(), source })?;
+        // An empty file is an empty list.
+        let entries: Option<Vec<Entry>> = serde_saphyr::from_str(&text)
+            .map_err(|e| KnownError::Parse { path: path.to_owned(), message: e.to_string() })?;
+        let entries = entries.unwrap_or_default();
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in &entries {
+            if !seen.insert(entry.scenario.as_str()) {
+                return Err(KnownError::Twice { path: path.to_owned(), scenario: entry.scenario.clone() });
+            }
+        }
+        Ok(KnownFailures { entries })
+    }
+
+    /// Turns the failures that the list describes into known ones, and notes the entries that the report contradicts.
+    /// An entry of a scenario that was not selected is not contradicted, if `exists` says that there is such a scenario.
+    pub fn apply(&self, report: &mut Report, exists: impl Fn(&str) -> bool) {
+        for entry in &self.entries {
+            let left_out = report.left_out.iter().any(|l| l.scenario == entry.scenario);
+            let result = report.scenarios.iter_mut().find(|s| s.id == entry.scenario);
+            let problem = match result {
+                Some(result) => judge(entry, result),
+                None if left_out => Some("it was left out: the target cannot run it".to_owned()),
+                None if exists(&entry.scenario) => None,
+                None => Some("there is no such scenario".to_owned()),
+            };
+            report.stale_known_failures.extend(
+                problem.map(|problem| StaleKnownFailure { scenario: entry.scenario.clone(), problem }),
+            );
+        }
+    }
+
+    /// The list that this report, to which no list was applied yet, would not contradict. Reasons are kept; a new entry
+    /// has none, so that somebody has to write it.
+    #[must_use]
+    pub fn fixed(&self, report: &Report) -> KnownFailures {
+        let known: BTreeMap<&str, &Entry> = self.entries.iter().map(|e| (e.scenario.as_str(), e)).collect();
+        let entry = |result: &ScenarioResult| {
+            let message = first_line(&failure(result)?);
+            let old = known.get(result.id.as_str());
+            Some(match old {
+                Some(old) if begins(&failure(result)?, &old.message) => (*old).clone(),
+                _ => Entry {
+                    scenario: result.id.clone(),
+                    reason: old.map(|e| e.reason.clone()).unwrap_or_default(),
+                    message,
+                },
+            })
+        };
+        KnownFailures { entries: report.scenarios.iter().filter_map(entry).collect() }
+    }
+
+    /// The list as YAML.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        if self.entries.is_empty() {
+            return "[]\n".to_owned();
+        }
+        let mut text = String::new();
+        for Entry { scenario, reason, message } in &self.entries {
+            let _ = write!(
+                text,
+                "- scenario: {}\n  reason: {}\n  message: {}\n",
+                quoted(scenario),
+                quoted(reason),
+                quoted(message)
+            );
+        }
+        text
+    }
+
+    /// Writes the list.
+    ///
+    /// # Errors
+    /// [`KnownError::File`].
+    pub fn save(&self, path: &Path) -> Result<(), KnownError> {
+        fs::write(path, self.to_yaml()).map_err(|source| KnownError::File { path: path.to_owned(), source })
+    }
+}
+
+/// The message of a result that failed.
+fn failure(result: &ScenarioResult) -> Option<String> {
+    let message = || result.failure.as_ref().map(|f| f.message.clone());
+    (result.verdict == Verdict::Fail).then(message).flatten()
+}
+
+/// Numbers that differ from run to run are not in the first line of a message, but what follows may have them.
+fn first_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().to_owned()
+}
+
+fn begins(message: &str, prefix: &str) -> bool {
+    message.starts_with(prefix)
+}
+
+/// Applies an entry to its scenario. What is wrong with the entry.
+fn judge(entry: &Entry, result: &mut ScenarioResult) -> Option<String> {
+    match result.verdict {
+        Verdict::Fail => {
+            let message = failure(result).unwrap_or_default();
+            if begins(&message, &entry.message) {
+                result.verdict = Verdict::KnownFailure;
+                result.reason = Some(entry.reason.clone());
+                return None;
+            }
+            Some(format!("it fails differently: {}", first_line(&message)))
+        }
+        Verdict::Pass => Some("it passes".to_owned()),
+        other => Some(format!("it was not judged: {other}")),
+    }
+}
+
+/// A scalar that no reader of YAML takes for anything else: JSON's form of a string is one.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
