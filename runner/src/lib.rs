@@ -19,6 +19,7 @@
 //! | [`suite`], [`report`] | the suite as a whole, and from results to the report model |
 //! | [`cli`], `deviants` | the two commands: judge a client, test the suite itself (feature `deviants`) |
 //! | [`compare`] | the command that shows several runs on one page |
+//! | [`tap`] | a recording proxy in front of any broker |
 //! | [`program`] | the program `stc` |
 //!
 //! A scenario has its own thread, runtime, cluster, names and seed. Nothing it finds depends on what runs beside it.
@@ -48,6 +49,7 @@ pub mod steps;
 pub mod stored;
 pub mod stream_wire;
 pub mod suite;
+pub mod tap;
 pub mod target;
 pub mod transcript;
 pub mod wire;
