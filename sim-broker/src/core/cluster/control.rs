@@ -100,6 +100,7 @@ impl Cluster {
     /// Holds layout pushes of a topic from now on; what a lookup asks for is answered all the same.
     pub fn hold_pushes(&mut self, topic: &str) -> Result<(), ControlError> {
         let topic = scalable_name(topic)?;
+        self.there(&topic)?;
         self.held_pushes.entry(topic).or_default();
         Ok(())
     }
@@ -107,7 +108,11 @@ impl Cluster {
     /// Sends the pushes that were held, in their order, and holds no more. Returns how many there were.
     pub fn release_pushes(&mut self, topic: &str, now: Millis) -> Result<usize, ControlError> {
         let topic = scalable_name(topic)?;
-        let held = self.held_pushes.remove(&topic).unwrap_or_default();
+        let held = self.held_pushes.remove(&topic);
+        if held.is_none() {
+            self.there(&topic)?;
+        }
+        let held = held.unwrap_or_default();
         let count = held.len();
         for push in held {
             self.effects.send(push.conn, push.update);
@@ -220,9 +225,7 @@ impl Cluster {
     pub fn move_controller(&mut self, topic: &str, to: BrokerId, now: Millis) -> Result<(), ControlError> {
         self.running(to)?;
         let topic = scalable_name(topic)?;
-        if !self.scalable.contains_key(&topic) {
-            return Err(ControlError::NotFound(topic.to_string()));
-        }
+        self.there(&topic)?;
         self.note(now, format!("move the controller of {topic} to {to}"));
         if self.scalable.get(&topic).is_some_and(|s| s.controller != Some(to)) {
             self.lead(&topic, to, now);
@@ -302,6 +305,7 @@ impl Cluster {
     /// Prunes the drained sealed segments of a topic now. Returns how many went.
     pub fn prune_now(&mut self, topic: &str, now: Millis) -> Result<usize, ControlError> {
         let topic = scalable_name(topic)?;
+        self.there(&topic)?;
         let count = self.prune(&topic, now);
         self.settle(now);
         Ok(count)
@@ -378,6 +382,11 @@ impl Cluster {
             Some(_) => Ok(()),
             None => Err(ControlError::NotFound(broker.to_string())),
         }
+    }
+
+    /// Makes sure that there is a scalable topic of this name.
+    fn there(&self, topic: &TopicName) -> Result<(), ControlError> {
+        if self.scalable.contains_key(topic) { Ok(()) } else { Err(ControlError::NotFound(topic.to_string())) }
     }
 
     fn running(&self, broker: BrokerId) -> Result<(), ControlError> {
