@@ -164,7 +164,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// An empty cluster: the tenant `public` with the namespace `default`, no topics. Broker i listens at the i-th of
+    /// An empty cluster: the tenant `public` with the namespace `default`, the namespaces that permissions are granted in,
+    /// no topics. Broker i listens at the i-th of
     /// `addresses`.
     pub fn new(config: ClusterConfig, addresses: Vec<Addresses>) -> Self {
         let mut cluster = Cluster {
@@ -197,6 +198,11 @@ impl Cluster {
     /// What every new cluster has.
     fn populate(&mut self) {
         self.create_namespace_entry("public", "default");
+        let granted = self.config.security.iter().flat_map(|s| &s.authorization).flat_map(|a| a.grants.keys());
+        let named: Vec<String> = granted.cloned().collect();
+        for (tenant, namespace) in named.iter().filter_map(|name| name.split_once('/')) {
+            self.create_namespace_entry(tenant, namespace);
+        }
         let coordinators = 0..u64::from(self.config.coordinators);
         self.coordinators = coordinators.map(|id| Coordinator::new(id, self.nth_broker(id))).collect();
     }
