@@ -386,7 +386,11 @@ impl Cluster {
 
     /// Makes sure that there is a scalable topic of this name.
     fn there(&self, topic: &TopicName) -> Result<(), ControlError> {
-        if self.scalable.contains_key(topic) { Ok(()) } else { Err(ControlError::NotFound(topic.to_string())) }
+        if self.scalable.contains_key(topic) {
+            Ok(())
+        } else {
+            Err(ControlError::NotFound(topic.to_string()))
+        }
     }
 
     fn running(&self, broker: BrokerId) -> Result<(), ControlError> {

@@ -198,7 +198,8 @@ impl Cluster {
     /// What every new cluster has.
     fn populate(&mut self) {
         self.create_namespace_entry("public", "default");
-        let granted = self.config.security.iter().flat_map(|s| &s.authorization).flat_map(|a| a.grants.keys());
+        let granted =
+            self.config.security.iter().flat_map(|s| &s.authorization).flat_map(|a| a.grants.keys());
         let named: Vec<String> = granted.cloned().collect();
         for (tenant, namespace) in named.iter().filter_map(|name| name.split_once('/')) {
             self.create_namespace_entry(tenant, namespace);
