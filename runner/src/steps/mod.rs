@@ -16,6 +16,7 @@
 //! | [`checkpoint`] | checkpoint consumers: positions, what was received |
 //! | [`readers`] | what checkpoint consumers send over the wire |
 //! | [`ids`] | message identifiers as values |
+//! | [`transactions`], [`coordinators`] | transactions; where their coordinators are |
 //! | [`sequence`] | sequence ids and deduplication |
 //! | [`access`] | producers under exclusive access |
 //! | [`journal`] | what went over the wire |
@@ -34,6 +35,7 @@ pub mod assignment;
 pub mod checkpoint;
 pub mod cluster;
 pub mod consume;
+pub mod coordinators;
 pub mod entries;
 pub mod errors;
 pub mod faults;
@@ -52,3 +54,4 @@ pub mod stored;
 pub mod stream;
 pub mod stream_acks;
 pub mod topic;
+pub mod transactions;

@@ -23,7 +23,10 @@ use super::{
     place::{Attempt, Place},
     session::Register,
     tracker::View,
-    transaction::{TxnId, acks},
+    transaction::{
+        TxnId,
+        acks::{self, Reach},
+    },
 };
 
 /// A message for the application.
@@ -85,8 +88,8 @@ pub(crate) enum Effect<H, D, O> {
 pub(crate) trait Segment {
     fn place(&mut self) -> &mut Place;
 
-    /// Whether entries can be acknowledged now.
-    fn is_attached(&self) -> bool;
+    /// How it can be acknowledged on now.
+    fn reach(&self) -> Reach;
 
     /// When it may be attached, if it waits for that and this consumer is to read it.
     fn retry_at(&self) -> Option<Millis>;
@@ -335,7 +338,7 @@ pub(crate) trait Core {
     fn next_deadline(&self) -> Option<Millis> {
         let retries = self.segments().values().filter_map(Segment::retry_at);
         let attaching = retries.min().filter(|_| self.life().may_attach());
-        let attached = |id: u64| self.segments().get(&id).is_some_and(Segment::is_attached);
+        let attached = |id: u64| self.segments().get(&id).is_some_and(|s| s.reach() != Reach::Away);
         let txn_acks = self.life().txn_acks.next_deadline(attached);
         [attaching, self.own_deadline(), self.life().next_deadline(), txn_acks].into_iter().flatten().min()
     }
@@ -361,8 +364,8 @@ pub(crate) trait Core {
         }
         let (life, segments) = self.parts();
         let effects = &mut life.effects;
-        let attached = |id: u64| segments.get(&id).map(Segment::is_attached);
-        life.txn_acks.step(now.mono, attached, |effect| effects.push(Effect::Transaction(effect)));
+        let reach = |id: u64| segments.get(&id).map(Segment::reach);
+        life.txn_acks.step(now.mono, reach, |effect| effects.push(Effect::Transaction(effect)));
         let (life, segments) = self.parts();
         if life.is_detaching() && segments.is_empty() {
             life.closed();

@@ -49,6 +49,8 @@ pub struct StoredView {
     pub metadata: Option<MessageMetadata>,
     /// The entry's bytes, as they were sent.
     pub bytes: Bytes,
+    /// Whether consumers may see it: not when its transaction was aborted, nor from the first entry of an open one on.
+    pub visible: bool,
 }
 
 /// Which connections to drop: those that match every part that is given.
@@ -349,6 +351,7 @@ impl Cluster {
                 stored_at: entry.stored_at,
                 metadata: Entry::parse(entry.bytes.clone()).ok().map(|e| e.metadata),
                 bytes: entry.bytes.clone(),
+                visible: entry.visible,
             }));
         }
         Ok(views)
