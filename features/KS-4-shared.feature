@@ -383,6 +383,23 @@ Feature: Shared segments
     And the messages of each key came in the order of their sends
     And each stream consumer received a part of the messages
 
+  @id:KS4-order-broker-dies @API-4.1.11 @API-2.8 @C7 @needs-control @needs-journal
+  Scenario: the order of each key survives the death of the broker of a shared segment
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And stream consumer "a" on the topic with subscription "s"
+    And stream consumer "b" on the topic with subscription "s"
+    When segment 0 is given to stream consumer "a" and others
+    And the producer sends 12 messages with 6 keys
+    And the stream consumers receive and acknowledge everything
+    And the broker of segment 0 of the topic dies
+    And the producer sends 12 messages with 6 keys
+    And the stream consumers receive and acknowledge everything
+    Then every message came to the stream consumers exactly once
+    And the messages of each key came in the order of their sends
+    And each stream consumer received a part of the messages
+    And the segments of the topic are attached to at their newest brokers
+
   @id:KS4-order-rebucket @API-4.1.11 @C7 @needs-virtual-time @needs-journal
   Scenario: the order of each key survives a rebucket while sharers read
     Given a scalable topic with 1 segment

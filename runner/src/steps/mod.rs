@@ -3,6 +3,7 @@
 //! | Module | Steps about |
 //! |---|---|
 //! | [`cluster`] | how the simulated cluster is set up, brokers that die, connections that break |
+//! | [`outages`] | clients that are cut off, brokers of segments that die |
 //! | [`topic`] | making topics, changing their segments |
 //! | [`layout`] | layout pushes: held, repeated, forged |
 //! | [`produce`] | producers and sends |
@@ -43,6 +44,7 @@ pub mod ids;
 pub mod journal;
 pub mod layout;
 pub mod limits;
+pub mod outages;
 pub mod params;
 pub mod produce;
 pub mod readers;

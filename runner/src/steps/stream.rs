@@ -67,6 +67,7 @@ async fn stream(world: &mut World, name: StreamName, topic: Topic, subscription:
 
 /// A stream consumer of a client object of its own.
 #[given(expr = "{stream} of {client} on {topic} with subscription {string}")]
+#[when(expr = "the application subscribes {stream} of {client} on {topic} with subscription {string}")]
 async fn stream_of(
     world: &mut World,
     name: StreamName,

@@ -17,7 +17,7 @@ use super::{
     Millis, Now,
     assignment::Assignment,
     deviant::Deviant,
-    error::Error,
+    error::{Category, Error},
     incoming::Incoming,
     message_id::MessageId,
     place::{Attempt, Place},
@@ -58,6 +58,8 @@ pub(crate) enum Effect<H, D, O> {
     Register(Register),
     /// Looks the topic up anew.
     Lookup,
+    /// Looks the topic up anew, and takes the layout that it has, whatever its epoch.
+    Doubt,
     /// Sends SCALABLE_TOPIC_UNSUBSCRIBE; its end goes to [`Core::left`].
     Leave,
     Subscribe(Subscribe<H>),
@@ -115,6 +117,9 @@ pub(crate) trait Core {
     fn segments(&self) -> &BTreeMap<u64, Self::Segment>;
 
     fn parts(&mut self) -> (&mut LifeOf<Self>, &mut BTreeMap<u64, Self::Segment>);
+
+    /// The topic is another one of the same name, and its segments are about to be let go: forgets what is known of them.
+    fn on_another_topic(&mut self) {}
 
     /// Takes over from layout and assignment which segments are wanted.
     fn choose(&mut self);
@@ -190,7 +195,16 @@ pub(crate) trait Core {
 
     /// Works by this layout from now on.
     fn apply_layout(&mut self, view: View, now: Now) {
-        self.parts().0.view = view;
+        if self.parts().0.adopt(view) {
+            self.on_another_topic();
+            let ids: Vec<u64> = self.segments().keys().copied().collect();
+            for segment in ids {
+                self.on_lost(segment, true);
+                let (life, segments) = self.parts();
+                segments.remove(&segment);
+                life.effects.push(Effect::Forget { segment });
+            }
+        }
         self.choose();
         self.locate();
         self.advance(now);
@@ -267,6 +281,9 @@ pub(crate) trait Core {
         tracing::debug!(segment, %error, "subscribing to a segment failed");
         self.on_lost(segment, false);
         let again = error.is_transient() || self.parts().0.deviance.retries_refusal(&error);
+        if error.category() == Category::NotFound && !self.life().is_opening() {
+            self.parts().0.missing(segment);
+        }
         let forgives = |segment| self.forgives(segment, &error);
         let passes = again || self.segments().get(&segment).is_some_and(forgives);
         self.parts().0.attempt_failed(error, passes);
@@ -275,6 +292,9 @@ pub(crate) trait Core {
 
     /// CLOSE_CONSUMER from the broker; with an address the segment has moved there.
     fn closed_by_broker(&mut self, segment: u64, assigned: Option<String>, now: Now) {
+        if assigned.is_none() {
+            self.parts().0.missing(segment);
+        }
         let Some(known) = self.parts().1.get_mut(&segment) else { return };
         known.place().closed_by_broker(assigned, now);
         self.on_lost(segment, false);

@@ -250,6 +250,10 @@ impl Core for QueueCore {
         (&mut self.life, &mut self.segments)
     }
 
+    fn on_another_topic(&mut self) {
+        self.rejected.clear();
+    }
+
     fn choose(&mut self) {
         let deviance = self.life.deviance;
         let first = self.segments.is_empty();
