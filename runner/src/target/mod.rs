@@ -104,7 +104,7 @@ impl Setup {
 /// A running broker side.
 #[derive(Clone)]
 pub struct Broker {
-    /// Where clients connect.
+    /// Where clients connect: every broker of a simulated cluster, since any of them may die.
     pub service_url: String,
     /// Admin REST of the first broker.
     pub admin: Admin,
@@ -112,6 +112,11 @@ pub struct Broker {
     pub cluster: Option<SimCluster>,
     /// Whether clients in this process open in-memory links to [`Broker::cluster`].
     pub in_memory: bool,
+}
+
+/// One service URL that names all brokers of a cluster.
+fn every_broker(cluster: &SimCluster) -> String {
+    cluster.broker_urls().join(",").replace(",pulsar://", ",")
 }
 
 impl Broker {
@@ -130,7 +135,7 @@ impl Broker {
             TargetConfig::Memory => {
                 let cluster = SimCluster::in_memory(setup.cluster()?);
                 Ok(Broker {
-                    service_url: cluster.service_url(),
+                    service_url: every_broker(&cluster),
                     admin: Admin::InProcess(sim_broker::admin::router(cluster.clone(), BrokerId(0))),
                     cluster: Some(cluster),
                     in_memory: true,
@@ -140,7 +145,7 @@ impl Broker {
                 let cluster = SimCluster::tcp(setup.cluster()?, TcpOptions::default()).await?;
                 let admin = cluster.admin_urls().into_iter().next();
                 Ok(Broker {
-                    service_url: cluster.service_url(),
+                    service_url: every_broker(&cluster),
                     admin: Admin::Http(admin.ok_or_else(|| Trouble::new("the cluster has no admin URL"))?),
                     cluster: Some(cluster),
                     in_memory: false,

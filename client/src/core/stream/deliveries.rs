@@ -173,12 +173,10 @@ impl Deliveries {
     }
 
     /// Whether nothing that the application got is without the broker's acceptance.
-    pub(crate) fn is_settled(&self, deviance: Deviance) -> bool {
-        let early = deviance.is(Deviant::DrainBeforeAcceptance);
+    pub(crate) fn is_settled(&self) -> bool {
         self.entries.values().flat_map(|entry| &entry.members).all(|state| match state {
             State::Acked | State::Withdrawn => true,
-            State::Asked { .. } => early,
-            State::Open(_) | State::Held(_) | State::Wanted(_) => false,
+            State::Asked { .. } | State::Open(_) | State::Held(_) | State::Wanted(_) => false,
         })
     }
 
@@ -366,10 +364,10 @@ mod tests {
         }
         deliveries.want(&at(1, -1, 0), Some(9));
         assert_eq!(sent(&mut deliveries, true), [(true, vec![(1, vec![])])]);
-        assert!(!deliveries.is_settled(Deviance::default()));
+        assert!(!deliveries.is_settled());
         deliveries.want(&at(2, -1, 0), Some(9));
         deliveries.answered(0, true);
-        assert!(!deliveries.is_settled(Deviance::default()), "entry 2 is not even sent");
+        assert!(!deliveries.is_settled(), "entry 2 is not even sent");
     }
 
     #[test]
@@ -381,7 +379,7 @@ mod tests {
         let arrived = Arrived { id: (7, 0), count: 1, batch: false, exclusive: true, ack_set: &[] };
         assert_eq!(second.deliver(&arrived, &[0], &mut late, &mut sequence), [(0, 2)]);
         second.withdraw(&[at(0, -1, 0)]);
-        assert!(!second.is_settled(Deviance::default()), "the application has it from the first");
+        assert!(!second.is_settled(), "the application has it from the first");
         second.want(&at(0, -1, 0), Some(1));
         assert_eq!(sent(&mut second, true), [(true, vec![(0, vec![])])]);
     }
@@ -393,10 +391,10 @@ mod tests {
         deliveries.want(&at(0, -1, 0), None);
         assert_eq!(sent(&mut deliveries, true).len(), 1);
         deliveries.answered(0, false);
-        assert!(deliveries.has_wanted() && !deliveries.is_settled(Deviance::default()));
+        assert!(deliveries.has_wanted() && !deliveries.is_settled());
         assert_eq!(sent(&mut deliveries, true).len(), 1, "sent again");
         deliveries.answered(0, true);
-        assert!(deliveries.is_settled(Deviance::default()));
+        assert!(deliveries.is_settled());
     }
 
     #[test]
@@ -437,7 +435,7 @@ mod tests {
         deliveries.want(&at(1, 2, 3), None);
         assert_eq!(sent(&mut deliveries, true), [(true, vec![(1, vec![0b110])])]);
         deliveries.answered(0, true);
-        assert!(deliveries.is_settled(Deviance::default()));
+        assert!(deliveries.is_settled());
     }
 
     #[test]

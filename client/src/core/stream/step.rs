@@ -95,7 +95,7 @@ impl Core for StreamCore {
             // The close does not wait for acknowledgements: what is open comes again.
             (Link::Attached, _) if closing => self.detach(id),
             (Link::Attached, Some(attachment))
-                if attachment.draining && attachment.deliveries.is_settled(deviance) =>
+                if attachment.draining && attachment.deliveries.is_settled() =>
             {
                 self.detach(id);
             }
