@@ -119,8 +119,9 @@ Feature: Resolution and layout tracking
     Given a cluster of 3 brokers
     And a scalable topic with 6 segments
     And a producer on the topic
-    When the producer sends 12 messages without keys
+    When the producer starts to send 12 messages
     Then the client attached to every segment of the topic at the broker that the layout names
+    And every send succeeds
 
   @id:C1-segment-names @WIRE-3.1 @needs-journal
   Scenario: segments are attached to by their names
@@ -196,6 +197,8 @@ Feature: Resolution and layout tracking
     Given a scalable topic with 1 segment
     And a producer on the topic
     And a queue consumer on the topic with subscription "s"
+    And a stream consumer on the topic with subscription "t"
+    And checkpoint consumer "reader" on the topic from earliest
     When the producer sends a message
     And the queue consumer receives 1 message
     Then the last message names the topic as its topic

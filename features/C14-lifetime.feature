@@ -118,3 +118,44 @@ Feature: Resource lifetime
     Then it fails with the category Timeout
     When the producer sends 3 messages with 2 keys
     Then the last 3 sends succeeded
+
+  @id:C14-at-the-same-time @API-2.1
+  Scenario: one client is used by many at the same time
+    Given a scalable topic with 3 segments
+    When the application creates 8 producers on the topic at the same time
+    And the application subscribes the queue consumer on the topic with subscription "s"
+    And every producer sends 4 messages with 4 keys at the same time
+    Then every message of the topic is stored exactly once
+    When the queue consumer receives and acknowledges 32 messages
+    Then every message was received exactly once
+
+  @id:C14-one-reconnect @IMPL-9.5 @needs-control @needs-journal
+  Scenario: one loss leads to one new connection for each broker
+    Given a cluster of 2 brokers
+    And a scalable topic with 6 segments
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    And the producer has sent 12 messages
+    When the journal is marked
+    And all connections are lost
+    And the producer sends 12 messages without keys
+    And the queue consumer receives and acknowledges 24 messages
+    Then the client has connected to each broker once since the mark
+
+  @id:C14-failed-receive @ERR-1.6
+  Scenario: a receive that fails leaves the consumer usable
+    Given a scalable topic with 1 segment
+    And a queue consumer on the topic with
+      | subscription | s     |
+      | schema       | int64 |
+    And producer "raw" on the topic with
+      | schema | bytes |
+    When producer "raw" sends a message with
+      | value | 00ff |
+    And producer "raw" sends a message with
+      | value | 0000000000000007 |
+    And the application tries to receive from the queue consumer
+    Then it fails
+    When the queue consumer receives 1 message
+    Then the last message has
+      | value | 7 |

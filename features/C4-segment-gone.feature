@@ -45,7 +45,7 @@ Feature: Transparent segment-gone retry
     Then nothing was sent to segment 0 of the topic since the mark
     And no producer is open on segment 0 of the topic
 
-  @id:C4-push-before-close @WIRE-5.9 @IMPL-4.5 @needs-control @needs-journal
+  @id:C4-push-before-close @WIRE-5.9 @IMPL-4.3 @IMPL-4.5 @needs-control @needs-journal
   Scenario: a push seals the segment before its close has come
     Given a scalable topic with 1 segment
     And a producer on the topic

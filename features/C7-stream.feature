@@ -142,6 +142,11 @@ Feature: Stream consumer
       | initial position | latest |
     Then stream consumer "later" receives exactly what was not acknowledged
 
+  @id:C7-to-nothing @API-4.1.1
+  Scenario: a subscribe to neither a topic nor a namespace is refused
+    When the application tries to subscribe a stream consumer to nothing
+    Then the subscribe to nothing is refused
+
   @id:C7-no-subscription @API-4.1.2
   Scenario: a subscribe without a subscription name is refused
     Given a scalable topic with 1 segment
@@ -196,7 +201,25 @@ Feature: Stream consumer
     Then every message came to the stream consumers exactly once
     And each stream consumer received a part of the messages
 
-  @id:C7-consumer-ids @WIRE-6.2.5 @WIRE-6.2.6 @needs-control @needs-journal
+  @id:C7-answers-cross @WIRE-6.2.6 @needs-control @needs-journal
+  Scenario: the answer to a later registration comes before that to an earlier one
+    Given a scalable topic with 2 segments
+    And the fault
+      """
+      when:
+        command: SCALABLE_TOPIC_SUBSCRIBE_RESPONSE
+        direction: to_client
+      effect: hold
+      """
+    When the application starts to subscribe stream consumer "a" on the topic with subscription "s"
+    And 1 frame is held
+    And the application subscribes stream consumer "b" on the topic with subscription "t"
+    And the held frames are released
+    And the subscribe of stream consumer "a" has ended
+    Then stream consumer "a" is attached to segments 0, 1
+    And stream consumer "b" is attached to segments 0, 1
+
+  @id:C7-consumer-ids @WIRE-6.2.5 @needs-control @needs-journal
   Scenario: two consumers of one connection get each its own assignments
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"

@@ -149,7 +149,7 @@ Feature: Queue consumer
     Then every message was received exactly once
     And a receive from queue consumer "later" gives nothing within 500 ms
 
-  @id:C8-nack @API-4.2.5 @ERR-5.2
+  @id:C8-nack @API-4.2.5 @ERR-5.2 @DATA-3.11
   Scenario: a negative acknowledgement brings that message again, with a higher count
     Given a scalable topic with 2 segments
     And a producer on the topic

@@ -166,3 +166,47 @@ Feature: Messages
     And the flush that was started has ended
     Then it succeeds
     And every send succeeds
+
+  @id:message-replicated-from @DATA-3.13 @needs-control
+  Scenario: a message tells from which cluster it was replicated
+    Given a scalable topic with 1 segment
+    And a queue consumer on the topic with subscription "s"
+    When a message that was replicated from "west" is stored in the topic
+    And the queue consumer receives 1 message
+    Then the last message has
+      | replicated from | west |
+
+  @id:producer-properties @API-3.1.9 @needs-journal
+  Scenario: properties of a producer reach the broker
+    Given a scalable topic with 2 segments
+    And a producer on the topic with
+      | property team  | blue   |
+      | property stage | beta 2 |
+    When the producer sends 4 messages without keys
+    Then every producer of the topic was opened with
+      | team  | blue   |
+      | stage | beta 2 |
+
+  @id:three-consumers @API-4.1
+  Scenario: stream, queue and checkpoint consumers read one topic, each in its own way
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "q"
+    And a stream consumer on the topic with subscription "s"
+    And checkpoint consumer "reader" on the topic from earliest
+    When the producer sends 6 messages with 6 keys
+    And the stream consumer receives and acknowledges 6 messages
+    Then every message came to the stream consumers exactly once
+    When checkpoint consumer "reader" receives 6 messages
+    Then checkpoint consumer "reader" received every message exactly once
+    And a receive from the queue consumer gives 6 of up to 6 messages within 5000 ms
+
+  @id:receive-several @API-4.5
+  Scenario: several messages are received at once, no more than asked for and no longer than allowed
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    When the producer sends 7 messages without keys
+    Then a receive from the queue consumer gives 4 of up to 4 messages within 5000 ms
+    And a receive from the queue consumer gives 3 of up to 8 messages within 500 ms
+    And every message was received exactly once

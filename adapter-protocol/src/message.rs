@@ -57,29 +57,70 @@ impl From<Order> for Ordering {
     }
 }
 
-/// Schemas that steps use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+/// Schemas that steps use (data-model §6).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum SchemaKind {
     /// Bytes as they are.
     Bytes,
     /// UTF-8 text.
     #[default]
     Text,
+    /// True or false.
+    Bool,
+    /// 8-bit integers.
+    Int8,
+    /// 16-bit integers.
+    Int16,
+    /// 32-bit integers.
+    Int32,
     /// 64-bit integers.
     Int64,
+    /// 32-bit floating point.
+    Float,
+    /// 64-bit floating point.
+    Double,
+    /// Records as JSON text.
+    Json {
+        /// The record's definition, in Avro's JSON form.
+        definition: String,
+    },
+    /// Records in Avro's binary form.
+    Avro {
+        /// The record's definition, in Avro's JSON form.
+        definition: String,
+    },
+    /// Pairs.
+    KeyValue {
+        /// Of the first half.
+        key: Box<SchemaKind>,
+        /// Of the second half.
+        value: Box<SchemaKind>,
+        /// Whether the first half is the message's key; both are in the payload otherwise.
+        separated: bool,
+    },
+    /// Whatever each message was written with. For consumers.
+    Auto,
 }
 
 /// A value of one of the schemas.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Value {
     /// Of [`SchemaKind::Bytes`].
     Bytes(#[serde(with = "Base64")] Vec<u8>),
     /// Of [`SchemaKind::Text`].
     Text(String),
-    /// Of [`SchemaKind::Int64`].
+    /// Of [`SchemaKind::Bool`].
+    Bool(bool),
+    /// A whole number, of any of the integer schemas.
     Int64(i64),
+    /// Of [`SchemaKind::Float`] and [`SchemaKind::Double`].
+    Double(f64),
+    /// A record, of [`SchemaKind::Json`] and [`SchemaKind::Avro`].
+    Record(serde_json::Value),
+    /// Of [`SchemaKind::KeyValue`].
+    Pair(Box<Value>, Box<Value>),
 }
 
 impl Default for Value {
@@ -89,7 +130,7 @@ impl Default for Value {
 }
 
 /// A message to send (client-api §3.2).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)] // the names are the specification's
 pub struct Outgoing {
@@ -111,7 +152,7 @@ pub struct Outgoing {
 }
 
 /// A received message (data-model §3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)] // the names are the specification's
 pub struct Received {

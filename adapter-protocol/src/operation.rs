@@ -33,6 +33,8 @@ macro_rules! for_each_operation {
         $then! {
             /// Makes a client object of the SDK. Connects to nothing yet, unless the SDK does.
             "openClient" open OpenClient [] { options: ClientOptions } -> ClientId;
+            /// From now on the client shows this token, on new connections and whenever a broker asks for credentials.
+            "renewToken" renew_token RenewToken [] { client: ClientId, token: String } -> ();
             /// Closes a client object gracefully.
             "closeClient" close CloseClient [] { client: ClientId } -> ();
 
@@ -63,7 +65,7 @@ macro_rules! for_each_operation {
             /// Subscribes a stream consumer.
             "subscribeStream" subscribe_stream SubscribeStream [StreamConsumer]
                 { client: ClientId, options: StreamOptions } -> ConsumerId;
-            /// CreateCheckpointConsumer, of text messages.
+            /// CreateCheckpointConsumer.
             "createCheckpointConsumer" create_checkpoint_consumer CreateCheckpointConsumer [CheckpointConsumer]
                 { client: ClientId, options: CheckpointOptions } -> ConsumerId;
             /// What the consumer says about itself.
@@ -118,7 +120,7 @@ macro_rules! parameters {
     )*) => {
         $(
             #[doc = concat!("Parameters of `", $method, "`.")]
-            #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+            #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
             #[serde(rename_all = "camelCase", deny_unknown_fields)]
             #[allow(missing_docs)] // the names say it
             pub struct $Name {

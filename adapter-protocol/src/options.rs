@@ -12,11 +12,20 @@ use crate::message::{Checkpoint, SchemaKind};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClientOptions {
-    /// `pulsar://host:port`.
+    /// `pulsar://host:port`, or `pulsar+ssl://host:port` for TLS.
     pub service_url: String,
     /// How long an operation (lookup, create, subscribe) may take; the SDK's default when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_timeout_ms: Option<u64>,
+    /// The token that the client shows brokers at first (method `token`); it can be told another one later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The certificates that are trusted for TLS, as PEM text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_trust_pem: Option<String>,
+    /// How many bytes the pending messages of all producers may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
 }
 
 /// Access modes (client-api §3.1).
@@ -77,6 +86,9 @@ pub struct ProducerOptions {
     /// Whether a send waits for room in a full queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_if_queue_full: Option<bool>,
+    /// Properties of the producer.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "Pairs")]
+    pub properties: Vec<(String, String)>,
 }
 
 /// Batching of a producer.
@@ -156,6 +168,7 @@ pub struct CheckpointOptions {
     pub group: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    pub schema: SchemaKind,
     /// How many messages may wait in the client for the application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_queue: Option<u32>,

@@ -77,7 +77,7 @@ impl Attachments {
         }
         let id = match self.party {
             Party::Consumer | Party::Registration => self.client.consumer_id(),
-            Party::Producer | Party::Session => self.client.producer_id(),
+            Party::Producer | Party::Session | Party::Coordinators => self.client.producer_id(),
         };
         if let Some(before) = self.ids.insert(segment, id) {
             self.segments.remove(&before);
@@ -249,7 +249,7 @@ fn close(party: Party, id: u64, request_id: u64) -> Command {
         Party::Consumer | Party::Registration => {
             CommandCloseConsumer { consumer_id: id, request_id, ..Default::default() }.into()
         }
-        Party::Producer | Party::Session => {
+        Party::Producer | Party::Session | Party::Coordinators => {
             CommandCloseProducer { producer_id: id, request_id, ..Default::default() }.into()
         }
     }

@@ -30,6 +30,7 @@ use std::{
     pin::pin,
     sync::{Arc, mpsc},
     thread,
+    time::Duration,
 };
 
 use tokio::{
@@ -41,7 +42,7 @@ pub use consumers::{CheckpointConsumer, QueueConsumer, StreamConsumer};
 
 use crate::{
     CheckpointConsumerBuilder, ClientBuilder, Error, MessageBuilder, MessageId, ProducerBuilder,
-    QueueConsumerBuilder, Schema, StreamConsumerBuilder, core::error::Category,
+    QueueConsumerBuilder, Schema, StreamConsumerBuilder, TransactionState, core::error::Category,
 };
 
 /// The thread that runs a client, and the way to it.
@@ -184,6 +185,16 @@ impl PulsarClient {
         Ok(CheckpointConsumer { engine: self.engine.clone(), consumer })
     }
 
+    /// Opens a transaction (client-api §6, *NewTransaction*).
+    ///
+    /// # Errors
+    /// As for [`crate::PulsarClient::new_transaction`], and `Interrupted`.
+    pub fn new_transaction(&self, timeout: Duration) -> Result<Transaction, Error> {
+        let client = self.client.clone();
+        let transaction = self.engine.wait(async move { client.new_transaction(timeout).await })?;
+        Ok(Transaction { engine: self.engine.clone(), transaction })
+    }
+
     /// Ends every call on this client that waits at this moment, on whatever thread, with `Interrupted` (error-model
     /// §2). Calls that come later wait as usual. Nothing else changes: producers and consumers stay valid, a send that
     /// was interrupted may still be published, and a receive that was interrupted has taken no message.
@@ -204,6 +215,45 @@ impl PulsarClient {
 impl std::fmt::Debug for PulsarClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("blocking::PulsarClient").finish_non_exhaustive()
+    }
+}
+
+/// A transaction (client-api §6); the blocking form of [`crate::Transaction`]. Messages go into it with
+/// [`MessageBuilder::transaction`].
+#[derive(Debug, Clone)]
+pub struct Transaction {
+    engine: Arc<Engine>,
+    transaction: crate::Transaction,
+}
+
+impl Transaction {
+    /// How far it is (client-api §6).
+    pub fn state(&self) -> TransactionState {
+        self.transaction.state()
+    }
+
+    /// Makes everything in it take effect at once (client-api §6, *Commit*).
+    ///
+    /// # Errors
+    /// As for [`crate::Transaction::commit`], and `Interrupted`.
+    pub fn commit(&self) -> Result<(), Error> {
+        let transaction = self.transaction.clone();
+        self.engine.wait(async move { transaction.commit().await })
+    }
+
+    /// Drops everything in it (client-api §6, *Abort*).
+    ///
+    /// # Errors
+    /// As for [`crate::Transaction::abort`], and `Interrupted`.
+    pub fn abort(&self) -> Result<(), Error> {
+        let transaction = self.transaction.clone();
+        self.engine.wait(async move { transaction.abort().await })
+    }
+}
+
+impl AsRef<crate::Transaction> for Transaction {
+    fn as_ref(&self) -> &crate::Transaction {
+        &self.transaction
     }
 }
 

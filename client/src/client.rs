@@ -18,7 +18,7 @@ use crate::{
     connection::ConnectionSettings,
     core::{
         backoff::{BackoffLimits, Rng},
-        deviant::Deviance,
+        deviant::{Deviance, Deviant},
         error::{Category, Error},
         memory::Memory,
     },
@@ -28,6 +28,7 @@ use crate::{
     schema::Schema,
     stream::StreamConsumerBuilder,
     tls::TlsOptions,
+    transaction::{CoordinatorClient, Transaction},
     transport::{TcpTransport, Transport},
 };
 
@@ -35,6 +36,7 @@ use crate::{
 #[derive(Clone)]
 pub struct PulsarClient {
     shared: Arc<Shared>,
+    coordinators: Arc<CoordinatorClient>,
 }
 
 /// What producers and consumers have of their client.
@@ -127,17 +129,31 @@ impl PulsarClient {
         CheckpointConsumerBuilder::new(self.shared.clone(), Arc::new(schema))
     }
 
+    /// Opens a transaction (client-api §6, *NewTransaction*) that takes no effect unless it is committed within `timeout`,
+    /// which is at least 1 ms.
+    ///
+    /// # Errors
+    /// `InvalidConfiguration` for a shorter timeout, `NotSupported` when the cluster has no transactions, `Timeout`,
+    /// `AlreadyClosed`, and what the watch of the coordinators is refused with.
+    pub async fn new_transaction(&self, timeout: Duration) -> Result<Transaction, Error> {
+        Transaction::open(self.shared.clone(), self.coordinators.clone(), timeout).await
+    }
+
     /// Closes all producers and consumers, which completes what is pending, and then the connections (client-api §2).
     /// Closing again waits for the same and succeeds.
     ///
     /// # Errors
     /// None today; closing is best effort.
     pub async fn close(&self) -> Result<(), Error> {
+        if self.shared.deviance.is(Deviant::CloseDoesNothing) {
+            return Ok(());
+        }
         self.shared.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.shared.closing.store(true, Ordering::Relaxed);
         self.shared.close.notify_waiters();
         // Nothing is ever sent: this ends when the last sender is dropped.
         while self.shared.gone.lock().await.recv().await.is_some() {}
+        self.coordinators.close().await;
         self.shared.pool.close();
         Ok(())
     }
@@ -268,6 +284,11 @@ impl ClientBuilder {
     /// `InvalidServiceUrl` when the service URL is missing or malformed, `InvalidConfiguration` when a duration is
     /// zero or `pulsar+ssl://` has nothing to trust.
     pub fn build(self) -> Result<PulsarClient, Error> {
+        let deviance = self.deviance;
+        self.assemble().map_err(|error| deviance.report(error))
+    }
+
+    fn assemble(self) -> Result<PulsarClient, Error> {
         let service: Vec<BrokerAddress> = parse_service_url(&self.service_url)?;
         for (what, duration) in [
             ("operation timeout", self.operation_timeout),
@@ -288,6 +309,7 @@ impl ClientBuilder {
             timeout: self.connection_timeout,
             authentication: self.authentication,
             deviance: self.deviance,
+            shown: Arc::default(),
         };
         let (alive, gone) = mpsc::channel(1);
         let memory_freed = watch::Sender::new(());
@@ -296,28 +318,28 @@ impl ClientBuilder {
             Memory::new(self.memory_limit, move || freed.send_modify(|()| {}))
         });
         let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
-        Ok(PulsarClient {
-            shared: Arc::new(Shared {
-                pool: Pool::new(self.transport, settings, self.operation_timeout, service, self.tls),
-                clocks: Clocks::new(clock),
-                deviance: self.deviance,
-                backoff: BackoffLimits {
-                    initial: self.backoff.0.as_millis() as u64,
-                    max: self.backoff.1.as_millis() as u64,
-                },
-                operation_timeout: self.operation_timeout,
-                buckets_observed: AtomicBool::new(false),
-                memory,
-                memory_freed,
-                rng: Mutex::new(Rng::new(self.seed)),
-                next_producer: AtomicU64::new(0),
-                next_consumer: AtomicU64::new(0),
-                next_session: AtomicU64::new(1),
-                closing: AtomicBool::new(false),
-                close: Notify::new(),
-                alive: Mutex::new(Some(alive)),
-                gone: tokio::sync::Mutex::new(gone),
-            }),
-        })
+        let shared = Arc::new(Shared {
+            pool: Pool::new(self.transport, settings, self.operation_timeout, service, self.tls),
+            clocks: Clocks::new(clock),
+            deviance: self.deviance,
+            backoff: BackoffLimits {
+                initial: self.backoff.0.as_millis() as u64,
+                max: self.backoff.1.as_millis() as u64,
+            },
+            operation_timeout: self.operation_timeout,
+            buckets_observed: AtomicBool::new(false),
+            memory,
+            memory_freed,
+            rng: Mutex::new(Rng::new(self.seed)),
+            next_producer: AtomicU64::new(0),
+            next_consumer: AtomicU64::new(0),
+            next_session: AtomicU64::new(1),
+            closing: AtomicBool::new(false),
+            close: Notify::new(),
+            alive: Mutex::new(Some(alive)),
+            gone: tokio::sync::Mutex::new(gone),
+        });
+        let coordinators = Arc::new(CoordinatorClient::new(shared.clone()));
+        Ok(PulsarClient { shared, coordinators })
     }
 }

@@ -2,6 +2,7 @@
 //! with the consumer's task, and how both come about. A [`Kind`] says what is its own.
 
 mod actor;
+mod transactions;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,6 +24,7 @@ use crate::{
     receive_queue::{Queued, ReceiveQueue},
     registration::Registrant,
     schema::{Schema, Writers},
+    transaction::{Operation, Transaction},
 };
 
 /// Tells a task's requester how it went.
@@ -47,6 +49,11 @@ pub(crate) trait Kind: Clone + Send + Sync + 'static {
 
     /// Carries out what only this kind asks for.
     fn carry_out(actor: &mut Actor<Self>, own: <Self::Core as Core>::Own);
+
+    /// The subscription that acknowledgements in transactions are made on; readers make none.
+    fn subscription(&self) -> &str {
+        ""
+    }
 
     /// A message goes into the receive queue.
     fn arrives(_face: &Face<DeliveryOf<Self>>, _delivery: &DeliveryOf<Self>) {}
@@ -73,6 +80,7 @@ pub(crate) struct Face<D: Queued> {
     pub(crate) topic: Arc<str>,
     pub(crate) queue: ReceiveQueue<D>,
     pub(crate) deviance: Deviance,
+    client: Arc<Shared>,
     /// How many messages are enough to wait for.
     receiver_queue: usize,
 }
@@ -113,6 +121,7 @@ impl<K: Kind> Handle<K> {
             topic: beginning.core.topic().into(),
             queue: ReceiveQueue::new(writers),
             deviance: client.deviance,
+            client: client.clone(),
             receiver_queue: beginning.receiver_queue as usize,
         });
         let (requests, receiver) = mpsc::unbounded_channel();
@@ -146,6 +155,7 @@ impl<K: Kind> Handle<K> {
         max: usize,
         limit: Duration,
     ) -> Result<Vec<DeliveryOf<K>>, Error> {
+        let max = max + usize::from(self.face.deviance.is(Deviant::ReceiveManyIgnoresMax));
         self.face.queue.pop_many(max, self.face.receiver_queue, Instant::now() + limit).await
     }
 
@@ -160,6 +170,16 @@ impl<K: Kind> Handle<K> {
         let request = Request::Own(request(done));
         self.requests.send(request).map_err(|_| Error::closed("consumer"))?;
         answer.await.unwrap_or_else(|_| Err(Error::closed("consumer")))
+    }
+
+    /// Asks the task for an acknowledgement in a transaction.
+    pub(crate) async fn ask_in(
+        &self,
+        transaction: &Transaction,
+        request: impl FnOnce(Operation, Done) -> K::Request,
+    ) -> Result<(), Error> {
+        let operation = transaction.txn.begin(&self.face.client)?;
+        self.ask(|done| request(operation, done)).await
     }
 
     /// Closes the consumer, or waits for the close that is under way.

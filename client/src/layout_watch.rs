@@ -113,17 +113,21 @@ pub(crate) async fn open(client: &Arc<Shared>, topic: TopicName) -> Result<Layou
             Ok(opened) => break opened,
             Err(failure) => failure,
         };
-        let error = match failure {
-            Failure::Refused(error) => error,
+        let (error, again) = match failure {
+            Failure::Refused(error) => {
+                let again = client.deviance.retries_refusal(&error);
+                (error, again)
+            }
             Failure::Unreachable(error) => {
-                let pause = std::time::Duration::from_millis(follower.backoff.delay());
-                if error.is_transient() && Instant::now() + pause < deadline {
-                    sleep(pause).await;
-                    continue;
-                }
-                error
+                let again = error.is_transient();
+                (error, again)
             }
         };
+        let pause = std::time::Duration::from_millis(follower.backoff.delay());
+        if again && Instant::now() + pause < deadline {
+            sleep(pause).await;
+            continue;
+        }
         if error.category() == Category::NotSupported && client.deviance.is(Deviant::HangWithoutSupport) {
             std::future::pending::<()>().await;
         }
@@ -270,6 +274,10 @@ impl Follower {
         mut events: Option<Events>,
         refresh: Arc<Notify>,
     ) {
+        if self.client.deviance.is(Deviant::ClosesWatch) {
+            *session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            std::future::pending::<()>().await;
+        }
         loop {
             while let Some(Event { kind: EventKind::Frame { frame, .. }, .. }) = tokio::select! {
                 biased;

@@ -33,6 +33,7 @@
 //! | `queue` | the queue consumer: public handle, builder, what its task does differently |
 //! | `stream` | the stream consumer, likewise |
 //! | `checkpoint` | the checkpoint consumer, likewise |
+//! | `transaction` | transactions: handle, and the task that talks to their coordinators |
 //! | `registration` | an ordered consumer's registration on the connection to its controller |
 //! | `message` | a received message |
 //! | `schema` | values to payloads and back |
@@ -46,7 +47,7 @@
 //! | `tls`, `authentication` | whom the client trusts; who it is |
 //! | `address`, `clock` | service URLs; what time it is |
 //!
-//! Not offered yet: transactions, namespace subscriptions, dead letters, chunked and encrypted messages.
+//! Not offered yet: namespace subscriptions, dead letters, chunked and encrypted messages.
 
 mod address;
 mod attachments;
@@ -68,6 +69,7 @@ mod registration;
 mod schema;
 mod stream;
 mod tls;
+mod transaction;
 mod transport;
 
 pub use address::BrokerAddress;
@@ -80,6 +82,7 @@ pub use core::{
     checkpoint::position::Checkpoint,
     error::{Category, Error},
     message_id::MessageId,
+    transaction::TransactionState,
 };
 pub use message::Message;
 pub use producer::{
@@ -95,6 +98,7 @@ pub use schema::{
 pub use stc_proto::pulsar::schema::Type as SchemaType;
 pub use stream::{StreamConsumer, StreamConsumerBuilder};
 pub use tls::TlsOptions;
+pub use transaction::Transaction;
 pub use transport::{BoxFuture, Link, TcpTransport, Transport};
 
 #[cfg(feature = "deviants")]

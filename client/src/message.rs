@@ -10,7 +10,13 @@ use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use bytes::Bytes;
 
 use crate::{
-    core::{consumer::Delivery, error::Error, incoming::Incoming, message_id::MessageId},
+    core::{
+        consumer::Delivery,
+        deviant::Deviant,
+        error::Error,
+        incoming::Incoming,
+        message_id::{MessageId, Position},
+    },
     schema::{Encoded, Schema},
 };
 
@@ -25,7 +31,12 @@ pub struct Message<T> {
 
 impl<T: 'static> Message<T> {
     pub(crate) fn new(delivery: Delivery, topic: Arc<str>, schema: Arc<dyn Schema<T>>) -> Self {
-        let Delivery { id, redelivery_count, message: content, .. } = delivery;
+        let Delivery { mut id, redelivery_count, message: content, .. } = delivery;
+        if content.deviance.is(Deviant::ReceivedIdOff)
+            && let Some(position) = id.position()
+        {
+            id = Position { entry: position.entry + 1, ..position }.into();
+        }
         Message { id, topic, redelivery_count, content, schema }
     }
 
@@ -35,8 +46,9 @@ impl<T: 'static> Message<T> {
     /// When the payload is not of that schema.
     pub fn value(&self) -> Result<T, Error> {
         let key = self.key_bytes();
+        let cut = usize::from(self.content.deviance.is(Deviant::ValueCut)).min(self.content.payload.len());
         self.schema.decode_message(&Encoded {
-            payload: &self.content.payload,
+            payload: &self.content.payload.slice(cut..),
             key: key.as_deref(),
             writer: self.content.writer.as_deref(),
         })
@@ -44,7 +56,8 @@ impl<T: 'static> Message<T> {
 
     /// The payload before decoding.
     pub fn payload(&self) -> &Bytes {
-        &self.content.payload
+        static NOTHING: Bytes = Bytes::new();
+        if self.content.deviance.is(Deviant::NoPayload) { &NOTHING } else { &self.content.payload }
     }
 
     /// The message's identifier.
@@ -83,7 +96,8 @@ impl<T: 'static> Message<T> {
 
     /// When the message was published.
     pub fn publish_time(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(self.content.publish_time)
+        let known = !self.content.deviance.is(Deviant::NoPublishTime);
+        UNIX_EPOCH + Duration::from_millis(if known { self.content.publish_time } else { 0 })
     }
 
     /// The application's own time for the message, if it set one.
@@ -118,7 +132,8 @@ impl<T: 'static> Message<T> {
 
     /// The cluster that the message was replicated from, if it was.
     pub fn replicated_from(&self) -> Option<&str> {
-        self.content.replicated_from.as_deref()
+        let told = !self.content.deviance.is(Deviant::NoReplicatedFrom);
+        self.content.replicated_from.as_deref().filter(|_| told)
     }
 }
 

@@ -101,7 +101,7 @@ impl Pool {
     pub(crate) async fn connect(&self, topic: &str, named: Option<&str>) -> Result<Arc<Connection>, Error> {
         let connection = match named {
             _ if self.settings.deviance.is(Deviant::IgnoreSegmentBroker) => self.service().await?,
-            Some(url) => self.get(BrokerAddress::parse(url)?.into()).await?,
+            Some(url) => self.broker(url).await?,
             None => return self.lookup(topic).await,
         };
         self.check_support(&connection, topic)?;
@@ -119,12 +119,20 @@ impl Pool {
     ) -> Result<Arc<Connection>, Error> {
         let connection = match named {
             Some(url) if !self.settings.deviance.is(Deviant::RegistersAtServiceUrl) => {
-                self.get(BrokerAddress::parse(url)?.into()).await?
+                self.broker(url).await?
             }
             _ => self.service().await?,
         };
         self.check_support(&connection, topic)?;
         Ok(connection)
+    }
+
+    /// The connection to a broker.
+    ///
+    /// # Errors
+    /// `InvalidServiceUrl`, and what connecting fails with.
+    pub(crate) async fn broker(&self, url: &str) -> Result<Arc<Connection>, Error> {
+        self.get(BrokerAddress::parse(url)?.into()).await
     }
 
     /// Finds the broker that serves a topic.
@@ -189,7 +197,7 @@ impl Pool {
     }
 
     /// A connection to one of the brokers of the service URL.
-    async fn service(&self) -> Result<Arc<Connection>, Error> {
+    pub(crate) async fn service(&self) -> Result<Arc<Connection>, Error> {
         let mut last = Error::new(Category::InvalidServiceUrl, "the service URL names no broker");
         for _ in 0..self.service.len() {
             let index = self.next_service.load(Ordering::Relaxed) % self.service.len();
@@ -220,6 +228,11 @@ impl Pool {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             slots.entry(endpoint.clone()).or_default().clone()
         };
+        if self.settings.deviance.is(Deviant::FailsBesideAnother) && slot.try_lock().is_err() {
+            return Err(Error::new(Category::Unknown, "the client is busy"));
+        }
+        let own = self.settings.deviance.is(Deviant::ConnectionForEach);
+        let slot = if own { Slot::default() } else { slot };
         let mut slot = slot.lock().await;
         if let Some(connection) = slot.as_ref().filter(|connection| connection.is_open()) {
             return Ok(connection.clone());

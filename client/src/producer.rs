@@ -23,13 +23,15 @@ use crate::{
         outgoing::Outgoing,
     },
     schema::Schema,
+    transaction::Operation,
 };
 
 pub(crate) type SendResult = Result<MessageId, Error>;
 
 /// What a handle asks of the producer's task.
 pub(crate) enum Request {
-    Send(Box<Outgoing>, oneshot::Sender<SendResult>),
+    /// A message, and the transaction's operation that it is, if any.
+    Send(Box<Outgoing>, Option<Operation>, oneshot::Sender<SendResult>),
     Flush(oneshot::Sender<()>),
     Close(oneshot::Sender<Result<(), Error>>),
 }

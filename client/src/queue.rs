@@ -13,6 +13,7 @@ use crate::{
     core::{consumer::Delivery, deviant::Deviant, error::Error, message_id::MessageId},
     message::Message,
     schema::Schema,
+    transaction::Transaction,
 };
 
 /// Receives the messages of a topic in no particular order, sharing them with the other queue consumers of its
@@ -60,6 +61,10 @@ impl<T: 'static> QueueConsumer<T> {
     /// # Errors
     /// `AlreadyClosed` once the consumer is closed.
     pub async fn receive(&self) -> Result<Message<T>, Error> {
+        if self.handle.face.deviance.is(Deviant::ReceiveDoesNotWait) {
+            let message = self.receive_timeout(Duration::ZERO).await?;
+            return message.ok_or_else(|| Error::timeout("no message is there"));
+        }
         Ok(self.received(self.handle.receive().await?))
     }
 
@@ -93,6 +98,18 @@ impl<T: 'static> QueueConsumer<T> {
         self.handle.ask(|done| Request::Acknowledge(id.clone(), done)).await
     }
 
+    /// Acknowledges one message within a transaction of the same client (client-api §4.2, §6): it counts from the commit
+    /// on, and after an abort the message is delivered again. Completes when the broker has taken it.
+    ///
+    /// # Errors
+    /// `TransactionConflict` when the transaction is not open, or the message is acknowledged already or in another open
+    /// transaction; `Timeout`; and as for [`QueueConsumer::acknowledge`]. A failure makes the commit fail, which aborts.
+    pub async fn acknowledge_in(&self, id: &MessageId, transaction: &Transaction) -> Result<(), Error> {
+        self.handle
+            .ask_in(transaction, |operation, done| Request::AcknowledgeIn(id.clone(), operation, done))
+            .await
+    }
+
     /// Has one message delivered again, after the redelivery delay (client-api §4.2).
     ///
     /// # Errors
@@ -117,6 +134,10 @@ impl<T: 'static> QueueConsumer<T> {
         } else {
             self.handle.face.topic.clone()
         };
-        Message::new(delivery, topic, self.schema.clone())
+        let message = Message::new(delivery, topic, self.schema.clone());
+        if self.handle.face.deviance.is(Deviant::BrokenAfterReceive) && message.value().is_err() {
+            self.handle.face.queue.close();
+        }
+        message
     }
 }

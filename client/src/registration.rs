@@ -18,6 +18,7 @@ use crate::{
     client::Shared,
     connection::{Connection, Event, EventKind, EventSender, Party},
     core::{assignment::Assignment, deviant::Deviant, error::Error, session::Register},
+    layout_watch::LayoutWatch,
 };
 
 /// How long the answer to SCALABLE_TOPIC_UNSUBSCRIBE is waited for.
@@ -74,7 +75,7 @@ impl Registration {
     pub(crate) fn new(client: Arc<Shared>, registrant: Registrant) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         Registration {
-            id: client.consumer_id(),
+            id: if client.deviance.is(Deviant::OneConsumerId) { 0 } else { client.consumer_id() },
             client,
             registrant,
             attempts: 0,
@@ -94,6 +95,9 @@ impl Registration {
         self.connecting.abort_all();
         let (client, topic) = (self.client.clone(), self.registrant.topic.clone());
         self.connecting.spawn(async move {
+            if client.deviance.is(Deviant::LookupBeforeRegister) {
+                let _ = client.pool.lookup(&topic).await;
+            }
             let connection = client.pool.controller(&topic, register.controller.as_deref()).await;
             (register.generation, connection)
         });
@@ -216,6 +220,25 @@ impl Drop for Registration {
             let command = CommandScalableTopicUnsubscribe { request_id, consumer_id: current.id };
             current.connection.send(Command::from(command));
         }
+    }
+}
+
+/// What a deviant does: registers a consumer that needs no controller.
+pub(crate) async fn register_needlessly(client: &Shared, watch: &LayoutWatch, group: &str, name: &str) {
+    let (topic, controller) = {
+        let state = watch.state.borrow();
+        (state.view.topic.to_string(), state.view.controller.clone())
+    };
+    if let Ok(connection) = client.pool.controller(&topic, controller.as_deref()).await {
+        let command = CommandScalableTopicSubscribe {
+            request_id: client.pool.request_id(),
+            topic,
+            subscription: group.to_owned(),
+            consumer_name: name.to_owned(),
+            consumer_id: client.consumer_id(),
+            consumer_type: ScalableConsumerType::Stream as i32,
+        };
+        connection.send(Command::from(command));
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     message::Message,
     receive_queue::Queued,
     schema::Schema,
+    transaction::Transaction,
 };
 
 impl Queued for StreamDelivery {
@@ -106,6 +107,26 @@ impl<T: 'static> StreamConsumer<T> {
     /// `AlreadyClosed`, or `InvalidConfiguration` for an identifier that is no message's.
     pub async fn acknowledge_cumulative(&self, id: &MessageId) -> Result<(), Error> {
         self.handle.ask(|done| Request::Acknowledge(id.clone(), done)).await
+    }
+
+    /// Acknowledges a message and everything that this consumer had received before it within a transaction of the same
+    /// client (client-api §4.1, §6): it counts from the commit on, and after an abort the messages are delivered again, with
+    /// those behind them. Completes when the brokers have taken it.
+    ///
+    /// While a transaction is open its acknowledgements hold up keys that are to change hands.
+    ///
+    /// # Errors
+    /// `TransactionConflict` when the transaction is not open, or one of the messages is acknowledged in another open
+    /// transaction; `Timeout`; and as for [`StreamConsumer::acknowledge_cumulative`]. A failure makes the commit fail, which
+    /// aborts.
+    pub async fn acknowledge_cumulative_in(
+        &self,
+        id: &MessageId,
+        transaction: &Transaction,
+    ) -> Result<(), Error> {
+        self.handle
+            .ask_in(transaction, |operation, done| Request::AcknowledgeIn(id.clone(), operation, done))
+            .await
     }
 
     /// Leaves the subscription, so that the others take over at once, and releases everything (client-behavior §8,

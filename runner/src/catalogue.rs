@@ -99,6 +99,13 @@ impl From<Strength> for Level {
     }
 }
 
+impl Strength {
+    /// Whether breaking it breaks conformance.
+    pub fn is_absolute(self) -> bool {
+        Level::from(self).is_absolute()
+    }
+}
+
 impl Requirement {
     /// The entry that this one repeats, if it says `same-as ID`.
     pub fn same_as(&self) -> Option<&str> {
@@ -139,6 +146,12 @@ impl Catalogue {
     /// The entry of this id.
     pub fn get(&self, id: &str) -> Option<&Requirement> {
         self.requirements.iter().find(|r| r.id == id)
+    }
+
+    /// The entries of the required core: those that belong to no optional capability.
+    pub fn core(&self) -> impl Iterator<Item = &Requirement> {
+        let optional: Vec<String> = checklist().into_iter().filter(|i| !i.required).map(|i| i.id).collect();
+        self.requirements.iter().filter(move |r| !optional.contains(&r.checklist))
     }
 
     /// Whether a tag has the form of a requirement id of this catalogue: a known document prefix, then a number.

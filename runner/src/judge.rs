@@ -12,8 +12,9 @@ use std::panic::resume_unwind;
 pub enum Finding {
     /// The client did not do what a requirement asks for.
     Broken {
-        /// The requirement; `None` for a crash or the like, which leaves all that the scenario cites in doubt.
-        requirement: Option<String>,
+        /// What the step asserts of that which the scenario cites; the first one is blamed. Empty for a crash or the
+        /// like, which leaves all that the scenario cites in doubt.
+        requirements: Vec<String>,
         /// What was expected and what was seen.
         message: String,
     },
@@ -34,18 +35,6 @@ impl Finding {
     pub fn raise(self) -> ! {
         resume_unwind(Box::new(self))
     }
-}
-
-/// Ends the scenario with the verdict *fail* unless `holds`: the client broke `requirement`.
-pub fn judge(requirement: &str, holds: bool, message: impl FnOnce() -> String) {
-    if !holds {
-        broken(requirement, message());
-    }
-}
-
-/// Ends the scenario with the verdict *fail*: the client broke `requirement`.
-pub fn broken(requirement: &str, message: impl Into<String>) -> ! {
-    Finding::Broken { requirement: Some(requirement.to_owned()), message: message.into() }.raise()
 }
 
 /// A fault of the suite or of its environment, as steps return it with `?`. It says nothing about the client.

@@ -8,7 +8,7 @@
 //! | [`run`] | running them, several at a time, and their results |
 //! | [`world`] | what one scenario has made so far |
 //! | [`steps`] | the vocabulary of the scenarios |
-//! | [`judge`] | how a step says what it found |
+//! | [`judge`], `evidence` | how a step says what it found, and which wire record shows it |
 //! | [`adapter`] | clients in other processes, through the adapter protocol |
 //! | [`client`] | the client under test behind one trait; the reference client |
 //! | [`target`] | the broker side: simulated in memory or over TCP, or elsewhere |
@@ -18,6 +18,8 @@
 //! | [`progress`], [`output`] | what a person at a terminal sees |
 //! | [`suite`], [`report`] | the suite as a whole, and from results to the report model |
 //! | [`cli`], `deviants` | the two commands: judge a client, test the suite itself (feature `deviants`) |
+//! | [`compare`] | the command that shows several runs on one page |
+//! | [`tap`] | a recording proxy in front of any broker |
 //! | [`program`] | the program `stc` |
 //!
 //! A scenario has its own thread, runtime, cluster, names and seed. Nothing it finds depends on what runs beside it.
@@ -29,9 +31,11 @@ pub mod adapter;
 pub mod catalogue;
 pub mod cli;
 pub mod client;
+pub mod compare;
 #[cfg(feature = "deviants")]
 pub mod deviants;
 mod driver;
+mod evidence;
 pub mod feature;
 pub mod judge;
 pub mod known;
@@ -45,6 +49,7 @@ pub mod steps;
 pub mod stored;
 pub mod stream_wire;
 pub mod suite;
+pub mod tap;
 pub mod target;
 pub mod transcript;
 pub mod wire;

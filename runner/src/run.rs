@@ -107,6 +107,14 @@ pub struct RunConfig {
     pub replay: String,
 }
 
+/// A result, and what the step that failed asserts of that which the scenario cites; the result itself names only
+/// the first of them.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) result: ScenarioResult,
+    pub(crate) asserted: Vec<String>,
+}
+
 /// Who watches a run, and what ends it early.
 pub struct Watch {
     /// Told of each scenario that has ended.
@@ -117,24 +125,38 @@ pub struct Watch {
 
 /// Runs the scenarios and returns their results in the same order, whatever `jobs` is.
 pub fn run(scenarios: &[&Scenario], config: &RunConfig) -> Vec<ScenarioResult> {
-    run_watched(scenarios, config, &Watch { progress: Progress::silent(), fail_fast: false })
+    results_of(run_judged(scenarios, config))
 }
 
 /// As [`run`]; what did not begin because of [`Watch::fail_fast`] has no result.
 pub fn run_watched(scenarios: &[&Scenario], config: &RunConfig, watch: &Watch) -> Vec<ScenarioResult> {
+    results_of(judge_all(scenarios, config, watch))
+}
+
+/// [`run`], with all that failing steps assert.
+pub(crate) fn run_judged(scenarios: &[&Scenario], config: &RunConfig) -> Vec<Judged> {
+    judge_all(scenarios, config, &Watch { progress: Progress::silent(), fail_fast: false })
+}
+
+fn results_of(judged: Vec<Judged>) -> Vec<ScenarioResult> {
+    judged.into_iter().map(|judged| judged.result).collect()
+}
+
+fn judge_all(scenarios: &[&Scenario], config: &RunConfig, watch: &Watch) -> Vec<Judged> {
     let _quiet = QuietPanics::install();
     let next = AtomicUsize::new(0);
-    let results: Mutex<BTreeMap<usize, ScenarioResult>> = Mutex::new(BTreeMap::new());
+    let results: Mutex<BTreeMap<usize, Judged>> = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
         for _ in 0..config.jobs.clamp(1, scenarios.len().max(1)) {
             scope.spawn(|| {
                 while let Some((index, scenario)) = take(&next, scenarios) {
-                    let result = supervised(scenario, config);
-                    watch.progress.ended(&result);
-                    if watch.fail_fast && matches!(result.verdict, Verdict::Fail | Verdict::HarnessError) {
+                    let judged = supervised(scenario, config);
+                    watch.progress.ended(&judged.result);
+                    let failed = matches!(judged.result.verdict, Verdict::Fail | Verdict::HarnessError);
+                    if watch.fail_fast && failed {
                         next.store(scenarios.len(), Ordering::Relaxed);
                     }
-                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, result);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, judged);
                 }
             });
         }
@@ -164,7 +186,7 @@ fn spin_limit(config: &RunConfig) -> Duration {
 }
 
 /// Runs one scenario in a thread of its own, so that one that never ends takes nothing else with it.
-fn supervised(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
+fn supervised(scenario: &Scenario, config: &RunConfig) -> Judged {
     let (sender, receiver) = mpsc::channel();
     let started = Instant::now();
     let (owned, own_config) = (scenario.clone(), config.clone());
@@ -173,10 +195,10 @@ fn supervised(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
         // The receiver is gone only when this scenario was given up.
         let _ = sender.send(in_runtime(&owned, &own_config));
     });
-    let mut result = match spawned {
+    let mut judged = match spawned {
         Err(e) => bare(scenario, config, Verdict::CouldNotRun, format!("no thread: {e}")),
         Ok(handle) => match receiver.recv_timeout(spin_limit(config)) {
-            Ok(result) => result,
+            Ok(judged) => judged,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 bare(scenario, config, Verdict::Fail, "the client is busy without end".to_owned())
             }
@@ -189,11 +211,11 @@ fn supervised(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
             }
         },
     };
-    result.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    result
+    judged.result.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    judged
 }
 
-fn in_runtime(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
+fn in_runtime(scenario: &Scenario, config: &RunConfig) -> Judged {
     let in_memory = config.environment.target.is_memory();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(in_memory).build();
     let runtime = match runtime {
@@ -201,13 +223,13 @@ fn in_runtime(scenario: &Scenario, config: &RunConfig) -> ScenarioResult {
         Err(e) => return bare(scenario, config, Verdict::CouldNotRun, format!("no runtime: {e}")),
     };
     let limit = config.environment.step_limit();
-    let result = LocalSet::new().block_on(&runtime, one(scenario, config, limit));
+    let judged = LocalSet::new().block_on(&runtime, one(scenario, config, limit));
     // A blocking admin call may still be under way; its answer interests nobody.
     runtime.shutdown_background();
-    result
+    judged
 }
 
-async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> ScenarioResult {
+async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> Judged {
     if let Some(capability) = config.environment.client.missing(scenario) {
         return bare(
             scenario,
@@ -222,10 +244,11 @@ async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> Scenar
     if matches!(driven.ending, Ending::Held) {
         driven.ending = after(scenario, &world);
     }
-    let mut result = bare(scenario, config, Verdict::Pass, String::new());
-    judge(&mut result, driven, scenario, world.rested_on());
+    let mut judged = bare(scenario, config, Verdict::Pass, String::new());
+    judge(&mut judged, driven, scenario, world.rested_on());
+    let result = &mut judged.result;
     let stderr = match world.started_client() {
-        Some(client) => finish(&mut result, &*client, limit).await,
+        Some(client) => finish(result, &*client, limit).await,
         None => Vec::new(),
     };
     if let Some(broker) = world.started_broker() {
@@ -235,7 +258,7 @@ async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> Scenar
         }
         broker.shutdown().await;
     }
-    result
+    judged
 }
 
 /// What must hold after the last step of any scenario: a fault that never struck means that the scenario did not
@@ -248,7 +271,7 @@ fn after(scenario: &Scenario, world: &World) -> Ending {
         Some(fault) => Ending::Found(
             last,
             Finding::Broken {
-                requirement: None,
+                requirements: Vec::new(),
                 message: format!("a fault was armed and never struck: {fault}"),
             },
         ),
@@ -289,20 +312,21 @@ async fn finish(result: &mut ScenarioResult, client: &dyn ClientUnderTest, limit
 }
 
 /// Writes down how the steps went. `record` is the wire record that the last judgement rested on.
-fn judge(result: &mut ScenarioResult, driven: Driven, scenario: &Scenario, record: Option<u64>) {
+fn judge(judged: &mut Judged, driven: Driven, scenario: &Scenario, record: Option<u64>) {
+    let result = &mut judged.result;
     result.steps = driven.steps;
-    let (index, verdict, message, requirement) = match driven.ending {
+    let (index, verdict, message) = match driven.ending {
         Ending::Held => return,
-        Ending::Found(index, Finding::Broken { requirement, message }) => {
-            (index, Verdict::Fail, message, requirement)
+        Ending::Found(index, Finding::Broken { requirements, message }) => {
+            judged.asserted = requirements;
+            (index, Verdict::Fail, message)
         }
         Ending::Found(index, Finding::Unsupported { capability }) => {
-            let reason = format!("the client does not offer {capability}");
-            (index, Verdict::Unsupported, reason, None)
+            (index, Verdict::Unsupported, format!("the client does not offer {capability}"))
         }
-        Ending::Found(index, Finding::CouldNotRun { reason }) => (index, Verdict::CouldNotRun, reason, None),
-        Ending::Hung(index, message) => (index, Verdict::Fail, message, None),
-        Ending::Trouble(index, message) => (index, Verdict::HarnessError, message, None),
+        Ending::Found(index, Finding::CouldNotRun { reason }) => (index, Verdict::CouldNotRun, reason),
+        Ending::Hung(index, message) => (index, Verdict::Fail, message),
+        Ending::Trouble(index, message) => (index, Verdict::HarnessError, message),
     };
     result.verdict = verdict;
     match verdict {
@@ -312,7 +336,7 @@ fn judge(result: &mut ScenarioResult, driven: Driven, scenario: &Scenario, recor
             result.failure = Some(Failure {
                 step: step.map(|s| format!("{}{}", s.keyword, s.value)).unwrap_or_default(),
                 message,
-                requirement,
+                requirement: judged.asserted.first().cloned(),
                 location: format!("{}:{}", scenario.feature, step.map_or(scenario.line, |s| s.position.line)),
                 record: record.filter(|_| verdict == Verdict::Fail),
             });
@@ -321,7 +345,7 @@ fn judge(result: &mut ScenarioResult, driven: Driven, scenario: &Scenario, recor
 }
 
 /// A result without steps: of a scenario that did not get as far, or to be filled in.
-fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: String) -> ScenarioResult {
+fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: String) -> Judged {
     let failure = matches!(verdict, Verdict::Fail | Verdict::HarnessError).then(|| Failure {
         step: String::new(),
         message: message.clone(),
@@ -329,7 +353,7 @@ fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: Stri
         location: format!("{}:{}", scenario.feature, scenario.line),
         record: None,
     });
-    ScenarioResult {
+    let result = ScenarioResult {
         id: scenario.id.clone(),
         name: scenario.name.clone(),
         feature: scenario.feature.clone(),
@@ -345,5 +369,6 @@ fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: Stri
         transcript: Vec::new(),
         stderr_tail: Vec::new(),
         replay: format!("{} --scenario {}", config.replay, scenario.id),
-    }
+    };
+    Judged { result, asserted: Vec::new() }
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{
     ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
-    ProducerId, Received, Reply, TicketId, Value,
+    ProducerId, Received, Reply, SchemaKind, TicketId, Value,
 };
 use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
@@ -63,6 +63,8 @@ pub struct Producer {
     pub topic: String,
     /// The name that the application gave it.
     pub name: Option<String>,
+    /// Its schema.
+    pub schema: SchemaKind,
 }
 
 /// A queue consumer and what it was made with.
@@ -129,6 +131,8 @@ pub struct World {
     pub topics: BTreeMap<String, String>,
     /// Client objects by alias.
     pub clients: BTreeMap<String, ClientId>,
+    /// Definitions of records by the names that steps gave them.
+    pub records: BTreeMap<String, String>,
     /// Producers by alias.
     pub producers: BTreeMap<String, Producer>,
     /// Queue consumers by alias.
@@ -179,6 +183,7 @@ impl World {
             client: None,
             topics: BTreeMap::new(),
             clients: BTreeMap::new(),
+            records: BTreeMap::new(),
             producers: BTreeMap::new(),
             consumers: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -274,7 +279,7 @@ impl World {
         }
         let service_url = self.broker().await.service_url;
         let client = self.client().await;
-        let opened = client.open(ClientOptions { service_url, operation_timeout_ms: None }).await;
+        let opened = client.open(ClientOptions { service_url, ..ClientOptions::default() }).await;
         let id = self.expect(&[], opened, "building a client");
         self.clients.insert(alias.to_owned(), id);
         id
@@ -378,22 +383,24 @@ impl World {
         self.rests_on.get()
     }
 
-    /// The requirement to blame: the first of these that the scenario cites. `None` leaves everything that it cites in
-    /// doubt. A step that several kinds of scenario share lists all that it can stand for.
-    pub fn blame(&self, candidates: &[&str]) -> Option<String> {
-        candidates.iter().find(|c| self.requirements.iter().any(|r| r == *c)).map(|c| (*c).to_owned())
+    /// What a step asserts in this scenario: those of `candidates` that it cites, the one to blame first. None leaves
+    /// everything that the scenario cites in doubt. A step that several kinds of scenario share lists all that it can
+    /// stand for.
+    pub fn asserted(&self, candidates: &[&str]) -> Vec<String> {
+        let cited = |c: &&&str| self.requirements.iter().any(|r| r == **c);
+        candidates.iter().filter(cited).map(|c| (*c).to_owned()).collect()
     }
 
-    /// Ends the scenario with *fail* unless `holds`, and blames as [`World::blame`] says.
+    /// Ends the scenario with *fail* unless `holds`, and blames as [`World::asserted`] says.
     pub fn judge(&self, candidates: &[&str], holds: bool, message: impl FnOnce() -> String) {
         if !holds {
             self.broken(candidates, message());
         }
     }
 
-    /// Ends the scenario with *fail*, and blames as [`World::blame`] says.
+    /// Ends the scenario with *fail*, and blames as [`World::asserted`] says.
     pub fn broken(&self, candidates: &[&str], message: impl Into<String>) -> ! {
-        Finding::Broken { requirement: self.blame(candidates), message: message.into() }.raise()
+        Finding::Broken { requirements: self.asserted(candidates), message: message.into() }.raise()
     }
 
     /// The value of an operation that has to succeed. `what` names the operation for the message.
@@ -414,10 +421,10 @@ impl World {
             // That something does not end is seen only by waiting, so it convicts nobody of one requirement.
             ClientError::Hangs(seconds) => {
                 let message = format!("{what} does not end: nothing came of it in {seconds} s");
-                Finding::Broken { requirement: None, message }.raise()
+                Finding::Broken { requirements: Vec::new(), message }.raise()
             }
             ClientError::Gone(message) => Finding::Broken {
-                requirement: None,
+                requirements: Vec::new(),
                 message: format!("{what}: the client is gone: {message}"),
             }
             .raise(),

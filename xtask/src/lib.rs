@@ -1,6 +1,7 @@
 //! What `cargo xtask …` does, as a library: other crates' tests may start the real broker through it.
 //!
 //! - [`adapters`]: real clients, built and ready to run
+//! - [`browser`]: reports looked at in a real browser
 //! - [`conformance`]: judging a client by the scenarios
 //! - [`deviants`]: testing the scenarios by broken clients
 //! - [`exit`]: the exit codes and how an error chooses one
@@ -15,6 +16,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod adapters;
+pub mod browser;
 pub mod conformance;
 pub mod deviants;
 pub mod exit;

@@ -6,8 +6,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use stc_runner::compare::{self, ReportArgs};
 use stc_runner::{cli::ConformanceArgs, deviants::DeviantsArgs};
-use xtask::{adapters, conformance, deviants, exit, real_broker, real_client, test, vectors};
+use xtask::{adapters, browser, conformance, deviants, exit, real_broker, real_client, test, vectors};
 
 /// Development tasks of the conformance suite.
 #[derive(Parser)]
@@ -23,6 +24,10 @@ enum Task {
     Conformance(Box<ConformanceArgs>),
     /// Show that clients which are broken on purpose are caught
     Deviants(DeviantsArgs),
+    /// Make one page of the JSON reports of several runs, side by side
+    Report(ReportArgs),
+    /// Look at reports in a real browser (Chromium): filters, diagrams, screenshots, print
+    Browser(browser::Browser),
     /// Start, stop or look at the released Pulsar standalone broker
     RealBroker(real_broker::cli::RealBroker),
     /// Run a real client against a broker, building it first when needed
@@ -40,6 +45,8 @@ fn main() -> ExitCode {
     let result = match cli.task {
         Task::Conformance(args) => Ok(conformance::run(&args)),
         Task::Deviants(args) => Ok(deviants::run(&args)),
+        Task::Report(args) => Ok(compare::report(&args).into()),
+        Task::Browser(command) => browser::run(&command),
         Task::RealBroker(command) => real_broker::cli::run(command),
         Task::Adapter(command) => adapters::run(&command),
         Task::RealClient(command) => real_client::run(&command),

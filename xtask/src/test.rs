@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 
+use crate::browser::Chromium;
 use crate::exit;
 use crate::java::{Jdk, Maven};
 use stc_runner::output::say;
@@ -16,7 +17,7 @@ use stc_runner::output::say;
 /// The `test` command line.
 #[derive(Debug, Args)]
 pub struct Test {
-    /// Fail where a JDK 21+, Maven or Python is missing, instead of leaving out what needs it
+    /// Fail where a JDK 21+, Maven, Python or Chromium is missing, instead of leaving out what needs it
     #[arg(long)]
     strict: bool,
     /// Run only the checks whose name contains this text
@@ -33,6 +34,7 @@ enum Needs {
     Rust,
     Java,
     Python,
+    Browser,
 }
 
 impl Needs {
@@ -44,6 +46,7 @@ impl Needs {
                 Err(error) => Some(error.to_string()),
                 Ok(jdk) => Maven::find(&jdk).err().map(|error| error.to_string()),
             },
+            Needs::Browser => Chromium::find().err().map(|error| error.to_string()),
             Needs::Python => {
                 let venv = Command::new("python3").args(["-c", "import venv, ensurepip"]).output();
                 let found = venv.is_ok_and(|output| output.status.success());
@@ -77,6 +80,7 @@ const CHECKS: &[Check] = &[
     cargo("conformance in memory", &["xtask", "conformance"]),
     cargo("conformance over TCP", &["xtask", "conformance", "--target", "tcp"]),
     cargo("deviants", &["xtask", "deviants"]),
+    Check { needs: Needs::Browser, ..cargo("reports in a browser", &["xtask", "browser"]) },
     cargo("vectors", &["xtask", "vectors", "verify"]),
     Check {
         needs: Needs::Python,

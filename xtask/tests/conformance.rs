@@ -26,7 +26,7 @@ fn a_scenario_that_passes_exits_with_0_and_leaves_reports() {
     let (code, out, _) = xtask(&args, &dir);
     assert_eq!(code, 0, "{out}");
     assert!(out.contains("seed 5") && out.contains("1 pass") && out.contains("out/report.json"), "{out}");
-    for file in ["junit.xml", "report.json", "report.md"] {
+    for file in ["report.html", "report.json", "report.md", "junit.xml", "ctrf.json", "badge.json"] {
         assert!(dir.path().join("out").join(file).is_file(), "{file}");
     }
 }
@@ -135,4 +135,44 @@ fn a_deviant_is_caught_by_its_requirement() {
     let (code, out, _) = xtask(&["deviants", "--only", "apply-stale-epoch", "--seed", "5"], &dir);
     assert_eq!(code, 0, "{out}");
     assert!(out.contains("caught    IMPL-1.4     C1-stale-epoch"), "{out}");
+}
+
+#[test]
+fn several_reports_make_one_page() {
+    let dir = folder();
+    let scenario = ["--scenario", "C2-keyless-round-robin", "--seed", "5"];
+    for (out, more) in [("one", &[][..]), ("two", &["--deviant", "route-low-half"])] {
+        let args = [&["conformance", "--reports", out][..], &scenario, more].concat();
+        assert_eq!(xtask(&args, &dir).0, 0, "{out}");
+    }
+    let (code, out, err) =
+        xtask(&["report", "--html", "both.html", "one/report.json", "two/report.json"], &dir);
+    assert_eq!((code, out.as_str()), (0, "both.html\n"), "{err}");
+    let page = std::fs::read_to_string(dir.path().join("both.html")).expect("the page is there");
+    assert!(page.contains("Comparison of 2 runs") && page.contains("deviant RouteLowHalf"));
+}
+
+#[test]
+fn a_report_that_cannot_be_read_exits_with_2_and_a_page_that_cannot_be_written_with_3() {
+    let dir = folder();
+    let write = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("the folder can be written to");
+    };
+    write("no.json", "[");
+    write("old.json", "{\"format\": 1}");
+    for (name, problem) in
+        [("no.json", "not a report"), ("old.json", "its format is 1"), ("none.json", "none.json")]
+    {
+        let (code, _, err) = xtask(&["report", "--html", "page.html", name], &dir);
+        assert!(code == 2 && err.contains(problem) && err.contains(name), "{code} {err}");
+    }
+    assert_eq!(xtask(&["report", "--html", "page.html"], &dir).0, 2);
+    assert!(!dir.path().join("page.html").exists());
+    let (code, ..) = xtask(
+        &["conformance", "--scenario", "C2-keyless-round-robin", "--seed", "5", "--reports", "one"],
+        &dir,
+    );
+    assert_eq!(code, 0);
+    let (code, _, err) = xtask(&["report", "--html", "no/such/page.html", "one/report.json"], &dir);
+    assert!(code == 3 && err.contains("page.html"), "{code} {err}");
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::Engine;
+use super::{Engine, Transaction};
 use crate::{Checkpoint, Error, Message, MessageId};
 
 /// Receives the messages of a topic (client-api §4.2); the blocking form of [`crate::QueueConsumer`].
@@ -63,6 +63,15 @@ impl<T: Send + 'static> QueueConsumer<T> {
     pub fn acknowledge(&self, id: &MessageId) -> Result<(), Error> {
         let (consumer, id) = (self.consumer.clone(), id.clone());
         self.engine.wait(async move { consumer.acknowledge(&id).await })
+    }
+
+    /// Acknowledges one message within a transaction (client-api §4.2, §6).
+    ///
+    /// # Errors
+    /// As for [`crate::QueueConsumer::acknowledge_in`], and `Interrupted`.
+    pub fn acknowledge_in(&self, id: &MessageId, transaction: &Transaction) -> Result<(), Error> {
+        let (consumer, id, within) = (self.consumer.clone(), id.clone(), transaction.transaction.clone());
+        self.engine.wait(async move { consumer.acknowledge_in(&id, &within).await })
     }
 
     /// Has one message delivered again, after the redelivery delay (client-api §4.2).
@@ -142,6 +151,16 @@ impl<T: Send + 'static> StreamConsumer<T> {
     pub fn acknowledge_cumulative(&self, id: &MessageId) -> Result<(), Error> {
         let (consumer, id) = (self.consumer.clone(), id.clone());
         self.engine.wait(async move { consumer.acknowledge_cumulative(&id).await })
+    }
+
+    /// Acknowledges a message and everything that this consumer had received before it within a transaction (client-api
+    /// §4.1, §6).
+    ///
+    /// # Errors
+    /// As for [`crate::StreamConsumer::acknowledge_cumulative_in`], and `Interrupted`.
+    pub fn acknowledge_cumulative_in(&self, id: &MessageId, transaction: &Transaction) -> Result<(), Error> {
+        let (consumer, id, within) = (self.consumer.clone(), id.clone(), transaction.transaction.clone());
+        self.engine.wait(async move { consumer.acknowledge_cumulative_in(&id, &within).await })
     }
 
     /// Leaves the subscription and releases everything; acknowledges nothing (client-api §4.1). Closing again succeeds.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stc_proto::pulsar::ScalableConsumerType;
+use stc_proto::{name::Domain, pulsar::ScalableConsumerType};
 
 use super::{CheckpointConsumer, kind::Checkpointing};
 use crate::{
@@ -91,9 +91,15 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
     async fn attach(self) -> Result<CheckpointConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
+        if client.deviance.is(Deviant::NoCheckpointConsumer) {
+            return Err(Error::new(Category::NotSupported, "there is no checkpoint consumer"));
+        }
         let invented = client.deviance.is(Deviant::CheckpointInventsTopic);
         let topic = self.topic.as_deref().or(invented.then_some("topic://public/default/invented"));
         let topic = layout_watch::parse_topic(topic)?;
+        if client.deviance.is(Deviant::RefusesCanonicalName) && topic.domain() == Domain::Topic {
+            return Err(Error::new(Category::InvalidConfiguration, "the topic is no classic one"));
+        }
         if self.group.as_ref().is_some_and(String::is_empty) {
             return Err(Error::new(Category::InvalidConfiguration, "the group has no name"));
         }

@@ -9,7 +9,7 @@ use stc_proto::{
 };
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
-use super::{Beginning, DeliveryOf, Done, Face, Kind, Request};
+use super::{Beginning, DeliveryOf, Done, Face, Kind, Request, transactions::Desk};
 use crate::{
     attachments::{Attachments, Outcome, SegmentEvent, assigned},
     client::Shared,
@@ -21,6 +21,7 @@ use crate::{
     },
     layout_watch::LayoutWatch,
     producer::{layout_changed, managed, sleep},
+    receive_queue::Queued,
     registration::{Registration, RegistrationEvent, registration_event},
 };
 
@@ -37,6 +38,7 @@ pub(crate) struct Actor<K: Kind> {
     requests_open: bool,
     attaching: JoinSet<Outcome<()>>,
     asking: JoinSet<K::Answer>,
+    pub(crate) desk: Desk,
     opened: Option<Done>,
     closers: Vec<Done>,
     close_deadline: Option<Instant>,
@@ -70,6 +72,7 @@ impl<K: Kind> Actor<K> {
             requests_open: true,
             attaching: JoinSet::new(),
             asking: JoinSet::new(),
+            desk: Desk::default(),
             opened: Some(opened),
             closers: Vec::new(),
             close_deadline: None,
@@ -121,6 +124,7 @@ impl<K: Kind> Actor<K> {
             Some(answer) = self.asking.join_next(), if !self.asking.is_empty() => {
                 answer.into_iter().for_each(|answer| K::answered(self, answer));
             }
+            Some(step) = self.desk.next(), if !self.desk.is_idle() => self.transaction_step(step),
             request = self.requests.recv(), if self.requests_open => self.request(request),
             () = self.client.closing(), if !closing => self.close(),
             () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
@@ -271,7 +275,11 @@ impl<K: Kind> Actor<K> {
                 .send(segment, |consumer_id| CommandFlow { consumer_id, message_permits: permits }.into()),
             Effect::Detach { segment } => self.attachments.detach(segment),
             Effect::Forget { segment } => self.attachments.forget(segment),
-            Effect::Deliver(delivery) => {
+            Effect::Deliver(mut delivery) => {
+                let odd = delivery.delivery().segment % 2 == 1;
+                if odd && self.registration.is_some() && self.client.deviance.is(Deviant::OddSegmentsUnread) {
+                    return;
+                }
                 K::arrives(&self.face, &delivery);
                 self.face.queue.push(delivery);
             }
@@ -281,6 +289,10 @@ impl<K: Kind> Actor<K> {
                 }
             }
             Effect::Closed => self.closed = true,
+            Effect::Transaction(effect) => {
+                let subscription = self.kind.subscription().to_owned();
+                self.carry_out_transaction(effect, &subscription);
+            }
             Effect::Own(own) => K::carry_out(self, own),
         }
     }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use stc_proto::pulsar::MessageIdData;
 
+use super::transaction::TxnId;
+
 /// Ledger and entry.
 pub(crate) type EntryId = (u64, u64);
 
@@ -17,6 +19,8 @@ enum State {
     /// Handed to the application or waiting for it.
     Delivered,
     Acknowledged,
+    /// Acknowledged in a transaction that is open.
+    Pending(TxnId),
     /// To be delivered again.
     Rejected,
 }
@@ -41,14 +45,18 @@ impl Outstanding {
     /// Gives the places whose messages the application gets.
     pub(crate) fn deliver(&mut self, id: EntryId, count: usize, ack_set: &[i64]) -> Vec<usize> {
         let open = |index: usize| ack_set.is_empty() || bit(ack_set, index);
-        let asked_for = self.entries.get(&id).is_some_and(|states| states.contains(&State::Rejected));
+        let again = |state: &State| matches!(state, State::Rejected | State::Pending(_));
+        let asked_for = self.entries.get(&id).is_some_and(|states| states.iter().any(again));
         let states = self.entries.entry(id).or_default();
         states.resize(count, State::Delivered);
         let mut deliver = Vec::new();
         for (index, state) in states.iter_mut().enumerate() {
-            let wanted = if asked_for { *state == State::Rejected } else { true };
+            // What a transaction acknowledged comes again because it was aborted, told here or not.
+            let wanted = !asked_for || matches!(state, State::Rejected | State::Pending(_));
             if !open(index) {
-                *state = State::Acknowledged;
+                if !matches!(state, State::Pending(_)) {
+                    *state = State::Acknowledged;
+                }
             } else if wanted {
                 *state = State::Delivered;
                 deliver.push(index);
@@ -81,6 +89,34 @@ impl Outstanding {
         data.ack_set = words(states);
         data.batch_size = Some(states.len() as i32);
         data
+    }
+
+    /// The application acknowledged a message in a transaction. Gives what to tell the broker: this message alone,
+    /// whatever else of its entry is acknowledged.
+    pub(crate) fn acknowledge_in(&mut self, txn: TxnId, id: EntryId, index: i32, size: i32) -> MessageIdData {
+        let mut data = MessageIdData { ledger_id: id.0, entry_id: id.1, ..Default::default() };
+        let at = usize::try_from(index).unwrap_or_default();
+        let count = usize::try_from(size).unwrap_or_default().max(at + 1);
+        let states = self.entries.entry(id).or_insert_with(|| vec![State::Delivered; count]);
+        if let Some(state) = states.get_mut(at) {
+            *state = State::Pending(txn);
+        }
+        if index >= 0 && states.len() > 1 {
+            let mut alone = vec![State::Delivered; states.len()];
+            alone.get_mut(at).into_iter().for_each(|state| *state = State::Acknowledged);
+            data.ack_set = words(&alone);
+            data.batch_size = Some(states.len() as i32);
+        }
+        data
+    }
+
+    /// A transaction ended: what was acknowledged in it is acknowledged, or comes again.
+    pub(crate) fn ended(&mut self, txn: TxnId, committed: bool) {
+        let after = if committed { State::Acknowledged } else { State::Rejected };
+        for state in self.entries.values_mut().flatten().filter(|state| **state == State::Pending(txn)) {
+            *state = after;
+        }
+        self.entries.retain(|_, states| states.iter().any(|state| *state != State::Acknowledged));
     }
 
     /// The application rejected a message. False when it is not open: nothing is to be redelivered.
@@ -148,6 +184,23 @@ mod tests {
         outstanding.acknowledge(ID, 0, 3);
         let last = outstanding.acknowledge(ID, 2, 3);
         assert_eq!((last.ledger_id, last.entry_id, last.ack_set.len()), (7, 3, 0));
+        assert!(outstanding.is_empty());
+    }
+
+    #[test]
+    fn of_a_batch_a_transaction_names_its_own_member_only() {
+        let (txn, other) = (TxnId { coordinator: 0, number: 1 }, TxnId { coordinator: 0, number: 2 });
+        let mut outstanding = Outstanding::default();
+        outstanding.deliver(ID, 3, &[]);
+        outstanding.acknowledge(ID, 0, 3);
+        assert_eq!(outstanding.acknowledge_in(txn, ID, 1, 3).ack_set, [0b101]);
+        assert_eq!(outstanding.acknowledge_in(other, ID, 2, 3).ack_set, [0b011]);
+        assert!(!outstanding.reject(ID, 1), "its transaction decides");
+        outstanding.ended(other, false);
+        assert_eq!(outstanding.deliver(ID, 3, &[0b110]), [1, 2], "the first abort was not told yet");
+        outstanding.acknowledge_in(txn, ID, 1, 3);
+        outstanding.acknowledge(ID, 2, 3);
+        outstanding.ended(txn, true);
         assert!(outstanding.is_empty());
     }
 

@@ -7,9 +7,7 @@
 // Public with the feature only; without it the type is there so that the checks read the same.
 #![cfg_attr(not(feature = "deviants"), allow(unreachable_pub, dead_code))]
 
-#[cfg(feature = "deviants")]
-use super::error::Category;
-use super::error::Error;
+use super::error::{Category, Error};
 
 /// What a deviant breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +45,7 @@ deviants! {
     // ---- C1: resolving and following the layout
     ApplyStaleEpoch "apply-stale-epoch" ["IMPL-1.4", "WIRE-2.2", "WIRE-11.1"]
         "Applies every pushed layout, older ones too.";
-    IgnoreLayoutUpdates "ignore-layout-updates" ["IMPL-1.5", "IMPL-4.5", "WIRE-4.6"]
+    IgnoreLayoutUpdates "ignore-layout-updates" ["IMPL-1.3", "IMPL-1.5", "IMPL-4.5", "WIRE-4.6"]
         "Keeps the first layout for ever.";
     NoRewatch "no-rewatch" ["WIRE-4.10", "WIRE-11.6"]
         "Does not open the layout watch again after a lost connection.";
@@ -67,6 +65,18 @@ deviants! {
         "Attaches every segment at the broker of the service URL.";
     IgnoreMovedSegment "ignore-moved-segment" ["IMPL-1.6"]
         "Stays attached where it is when a push names another broker for a segment.";
+    ClosesWatch "closes-watch" ["IMPL-1.1", "IMPL-1.2", "IMPL-1.5", "IMPL-4.5"]
+        "Closes the layout watch once it has brought the first layout.";
+    LayoutChangeShows "layout-change-shows" ["IMPL-1.7", "IMPL-4.1", "IMPL-4.5"]
+        "Fails the first send after a layout change.";
+    AttachBeforeResolve "attach-before-resolve" ["API-7.4"]
+        "Opens a producer on a guessed segment before the topic is resolved.";
+    CreateNotReady "create-not-ready" ["API-3.1.10"]
+        "Completes the create with a producer whose first send fails.";
+    RefusesCanonicalName "refuses-canonical-name" ["DATA-1.1"]
+        "Refuses topic:// names for checkpoint consumers.";
+    StayWithDeadBroker "stay-with-dead-broker" ["API-2.8"]
+        "Attaches a segment again only at the broker where it was before.";
     ReportSegmentTopic "report-segment-topic" ["DATA-1.3", "DATA-3.10"]
         "Reports the segment's name as the topic of a message.";
 
@@ -97,7 +107,7 @@ deviants! {
         "Names every segment producer as the application named the producer.";
 
     // ---- C3: order
-    ReorderOnSplit "reorder-on-split" ["API-3.2.12", "IMPL-3.2"]
+    ReorderOnSplit "reorder-on-split" ["API-3.2.12", "IMPL-3.2", "KS-5.3"]
         "Moves the pending messages of a sealed segment to the successors in reverse.";
     AsyncSendsOvertake "async-sends-overtake" ["API-3.2.14", "IMPL-3.3"]
         "Lets a later send in first while a segment producer is being opened.";
@@ -105,7 +115,7 @@ deviants! {
         "Swaps neighbours that wait in one segment's queue.";
 
     // ---- C4: segment gone
-    NoSegmentGoneRetry "no-segment-gone-retry" ["IMPL-4.1"]
+    NoSegmentGoneRetry "no-segment-gone-retry" ["IMPL-4.1", "IMPL-4.7", "IMPL-4.8"]
         "Fails the pending sends of a segment that is gone.";
     SurfaceTerminated "surface-terminated" ["IMPL-4.1", "IMPL-4.8"]
         "Fails a send that the broker answered with TopicTerminatedError.";
@@ -141,16 +151,38 @@ deviants! {
         "Asks the consumer of the first segment for redelivery.";
     NackEverything "nack-everything" ["API-4.2.5"]
         "Has everything unacknowledged delivered again after one negative acknowledgement.";
-    ExclusiveSubscription "exclusive-subscription" ["IMPL-5.2", "WIRE-6.1.2"]
+    ExclusiveSubscription "exclusive-subscription" ["IMPL-5.2", "WIRE-6.1.2", "API-4.2.1"]
         "Subscribes Exclusive.";
     SubscribeFailover "failover-subscription" ["IMPL-5.2", "API-4.2.1"]
         "Subscribes Failover.";
+    NoCheckpointConsumer "no-checkpoint-consumer" ["API-4.1"]
+        "Has no checkpoint consumer.";
+    BrokenAfterReceive "broken-after-receive" ["ERR-1.6"]
+        "Closes a queue consumer that gave a message which cannot be decoded.";
+    ReceiveManyIgnoresMax "receive-many-ignores-max" ["API-4.5"]
+        "Receives one message more than it was asked for.";
+    QueueDeclaresKeys "queue-declares-keys" ["API-4.2.3"]
+        "Subscribes with key ranges.";
+    QueueRegisters "queue-registers" ["WIRE-6.1.1"]
+        "Registers with the topic's controller.";
+    ReceiveDoesNotWait "receive-does-not-wait" ["API-4.3"]
+        "Fails a receive without a limit when no message is there.";
     NoPermits "no-permits" ["IMPL-5.1", "API-4.3"]
         "Grants permits once and never again.";
     ReceiveTimeoutIsError "receive-timeout-is-error" ["API-4.4"]
         "Fails a receive whose time is over.";
 
     // ---- C7: stream consumer
+    LookupBeforeRegister "lookup-before-register" ["IMPL-8.2"]
+        "Looks the topic up the classic way before it registers.";
+    OneConsumerId "one-consumer-id" ["WIRE-6.2.5"]
+        "Registers all its consumers under one consumer id.";
+    AnyAnswerWillDo "any-answer-will-do" ["WIRE-6.2.6"]
+        "Takes the first answer for that of the registration that was sent first, whatever its request id.";
+    OddSegmentsUnread "odd-segments-unread" ["IMPL-5.12"]
+        "Keeps the messages of segments with odd ids back from the receive queue.";
+    SubscriptionByPosition "subscription-by-position" ["API-4.1.3"]
+        "Keeps a subscription of its own for each initial position.";
     StayWithOldController "stay-with-old-controller" ["IMPL-8.1", "IMPL-8.13"]
         "Registers where the controller was first, whatever later layouts say.";
     NoReregistration "no-reregistration" ["IMPL-8.13", "IMPL-8.15"]
@@ -171,7 +203,7 @@ deviants! {
         "Stays attached to segments that left the assignment.";
     SkipAssignedSegment "skip-assigned-segment" ["IMPL-8.5", "IMPL-5.9", "WIRE-6.2.7"]
         "Leaves the last of several assigned segments alone.";
-    AttachUnassigned "attach-unassigned" ["IMPL-8.5", "WIRE-6.2.7"]
+    AttachUnassigned "attach-unassigned" ["API-4.1.11", "IMPL-8.5", "WIRE-6.2.7"]
         "Attaches to every segment of the layout, assigned or not.";
     Resubscribes "resubscribes-unchanged" ["IMPL-8.10", "KS-4.16"]
         "Subscribes anew to every segment on each assignment.";
@@ -197,6 +229,8 @@ deviants! {
         "Reads every segment of the layout without registering.";
     NonDurableStream "non-durable-stream" ["API-4.1.8"]
         "Subscribes without a durable position.";
+    InventsStreamTopic "invents-stream-topic" ["API-4.1.1"]
+        "Makes a topic name up for a stream consumer that is given none.";
     InventsSubscription "invents-subscription" ["API-4.1.2"]
         "Makes a subscription name up when none is given.";
     DropStreamOptions "drop-stream-options" ["API-4.1.4"]
@@ -287,14 +321,40 @@ deviants! {
         "Has one identifier for both ends of a topic.";
 
     // ---- C12, C13: absent topics, errors
+    RetriesNotFound "retries-not-found" ["ERR-3.4"]
+        "Looks an absent topic up again and again.";
+    RetriesAuthorization "retries-authorization" ["ERR-3.5"]
+        "Looks a topic up again that it has no permission for.";
+    RetriesSchema "retries-schema" ["ERR-3.6"]
+        "Subscribes again when its schema is incompatible.";
+    ConfigurationAsGeneric "configuration-as-generic" ["ERR-2.15", "ERR-1.1"]
+        "Reports what is wrong with the configuration in the category of everything else.";
+    ServiceUrlAsGeneric "service-url-as-generic" ["ERR-2.16", "ERR-1.1"]
+        "Reports a malformed service URL in the category of everything else.";
+    NotConnectedAsGeneric "not-connected-as-generic" ["ERR-2.10", "ERR-1.1"]
+        "Reports that no broker is reached in the category of everything else.";
     NotFoundAsGeneric "not-found-as-generic" ["ERR-2.18", "ERR-2.19", "API-3.1.12", "API-7.3"]
         "Reports an absent topic as an unknown failure.";
     NeverCreates "never-creates" ["API-7.2"]
         "Asks the broker not to create an absent topic.";
     InventsTopic "invents-topic" ["API-7.3", "API-7.4"]
         "Goes on with a made-up layout when the topic is absent.";
+    FailsBesideAnother "fails-beside-another" ["API-2.1"]
+        "Fails what needs a connection that another operation is just making.";
+    ConnectionForEach "connection-for-each" ["IMPL-9.5"]
+        "Makes a connection of its own for each operation that needs one.";
+    DiesWithConnection "dies-with-connection" ["API-2.6", "API-2.7"]
+        "Closes a producer whose connection is lost.";
+    CloseDoesNothing "close-does-nothing" ["API-2.3", "API-2.5"]
+        "Completes a close of the client at once and closes nothing.";
+    AsyncFailureLost "async-failure-lost" ["ERR-1.2"]
+        "Completes the future of an asynchronous send that failed as if it had succeeded.";
+    ThrowsAtCall "throws-at-call" ["ERR-1.3"]
+        "Throws failures of asynchronous sends from the call.";
     SurfaceReconnect "surface-reconnect" ["ERR-1.7", "API-2.7"]
         "Fails pending sends when the connection is lost.";
+    GivesUpAttaching "gives-up-attaching" ["API-2.7"]
+        "Does not attach a segment any more whose connection was lost while it was being attached.";
     BrokenAfterError "broken-after-error" ["API-2.10", "API-2.11", "ERR-1.5"]
         "Refuses every send after one that failed.";
 
@@ -326,6 +386,54 @@ deviants! {
     BatchWithoutObservation "batch-without-observation" ["KS-9.6", "COMPAT-3.6"]
         "Batches on scalable topics before any sign that the broker knows buckets.";
 
+    // ---- transactions
+    SendsOutsideTransaction "sends-outside-transaction" ["API-3.2.8", "API-6.1", "API-6.5"]
+        "Publishes a transaction's messages as plain ones.";
+    AcksOutsideTransaction "acks-outside-transaction" ["API-4.1.12", "API-4.2.7", "API-6.6"]
+        "Makes a transaction's acknowledgements as plain ones.";
+    AcksAtOnce "acks-at-once" ["API-6.2", "API-6.8"]
+        "Makes a transaction's acknowledgements a second time, as plain ones.";
+    CommitAborts "commit-aborts" ["API-6.7", "API-6.1"]
+        "Aborts on commit.";
+    AbortCommits "abort-commits" ["API-6.8", "API-6.2"]
+        "Commits on abort.";
+    CommitWaitsForNothing "commit-waits-for-nothing" ["API-6.1", "API-6.7"]
+        "Commits while messages and acknowledgements of the transaction are on their way.";
+    CommitsDespiteFailure "commits-despite-failure" ["API-6.1", "ERR-2.13"]
+        "Commits although an operation of the transaction failed.";
+    NoTransactionTimeout "no-transaction-timeout" ["API-6.3", "API-6.4"]
+        "Opens transactions that never time out.";
+    StateStaysOpen "state-stays-open" ["API-6.9"]
+        "Reports every transaction as open.";
+    EndsInAnyState "ends-in-any-state" ["API-6.10"]
+        "Asks the coordinator to end a transaction that has ended, and reports success.";
+    SkipsParts "skips-parts" ["WIRE-8.2.1"]
+        "Does not tell the coordinator what a transaction writes to.";
+    FirstPartOnly "first-part-only" ["WIRE-8.2.2", "API-6.7"]
+        "Tells the coordinator the first segment only that a transaction writes to.";
+    OwnEndCommands "own-end-commands" ["WIRE-8.1"]
+        "Sends the commands with which brokers end what one of them has of a transaction.";
+    LooksUpDespiteWatch "looks-up-despite-watch" ["WIRE-8.1.1"]
+        "Looks coordinators up one by one although the broker offers the watch.";
+    WatchesUnadvertised "watches-unadvertised" ["COMPAT-3.4", "COMPAT-3.5"]
+        "Opens the coordinator watch although the broker does not advertise it.";
+    KeepsFirstLeaders "keeps-first-leaders" ["WIRE-8.1.3", "WIRE-8.1.4"]
+        "Keeps the leaders of the first snapshot.";
+    MergesLeaders "merges-leaders" ["WIRE-8.1.3"]
+        "Keeps the leader of a coordinator that is absent from the latest snapshot.";
+    FailsDuringElection "fails-during-election" ["WIRE-8.1.6"]
+        "Fails what is asked of a coordinator without a leader.";
+    IgnoresCoordinatorError "ignores-coordinator-error" ["WIRE-11.5", "ERR-4.3"]
+        "Tries again when the coordinator watch is refused.";
+    CoordinatorsNotRewatched "coordinators-not-rewatched" ["WIRE-11.9"]
+        "Does not open the coordinator watch again after a lost connection.";
+    ConflictAsGeneric "conflict-as-generic" ["ERR-2.13"]
+        "Reports conflicts of transactions in the category of everything else.";
+    RetriesConflicts "retries-conflicts" ["ERR-3.14"]
+        "Tries again what the coordinator refused for the state of the transaction.";
+    DrainCountsOpenTransactions "drain-counts-open-transactions" ["IMPL-8.12", "KS-4.13"]
+        "Counts an acknowledgement for a drain although its transaction is open.";
+
     // ---- client API
     ExclusiveAtFirstSend "exclusive-at-first-send" ["API-3.1.13"]
         "Creates producers under an exclusive access mode at once; that access is not to be had shows on sending.";
@@ -333,6 +441,8 @@ deviants! {
         "Attaches to the first active segment only when a producer with exclusive access is created.";
     RetriesBusy "retries-busy" ["ERR-3.9"]
         "Tries again when another producer holds exclusive access.";
+    SharedIsExclusive "shared-is-exclusive" ["API-3.1.14"]
+        "Asks for exclusive access where others may publish too.";
     IgnoreAccessMode "ignore-access-mode" ["API-3.1.3", "API-3.1.15"]
         "Creates every producer as a shared one.";
     FenceNobody "fence-nobody" ["API-3.1.16"]
@@ -343,13 +453,19 @@ deviants! {
         "Begins at sequence id 0 whatever was configured.";
     DropProducerProperties "drop-producer-properties" ["API-3.1.9"]
         "Tells the broker no properties of the producer.";
+    NoSchemaTold "no-schema-told" ["WIRE-10.3"]
+        "Tells the brokers nothing of the schema.";
+    RefusesPairs "refuses-pairs" ["DATA-6.3"]
+        "Has no schema of pairs.";
     SchemaOnSomeSegments "schema-on-some-segments" ["DATA-6.2"]
         "Attaches segments with odd ids without the schema.";
     NoFreshCredentials "no-fresh-credentials" ["WIRE-10.2", "COMPAT-5.1"]
         "Does not answer when a broker asks for fresh credentials.";
+    StaleCredentials "stale-credentials" ["WIRE-10.2", "COMPAT-5.1"]
+        "Shows on every connection the credentials of the first one.";
     AuthenticationAsGeneric "authentication-as-generic" ["ERR-2.2"]
         "Reports refused credentials in the category of everything else.";
-    AuthorizationAsGeneric "authorization-as-generic" ["ERR-2.3", "ERR-1.1"]
+    AuthorizationAsGeneric "authorization-as-generic" ["ERR-2.3", "ERR-4.4", "ERR-1.1"]
         "Reports missing permissions in the category of everything else.";
     BusyAsGeneric "busy-as-generic" ["ERR-2.6", "ERR-2.7", "ERR-1.1"]
         "Reports access that others hold in the category of everything else.";
@@ -357,7 +473,9 @@ deviants! {
         "Reports incompatible schemas in the category of everything else.";
     MemoryAsGeneric "memory-as-generic" ["ERR-2.12"]
         "Reports a full memory in the category of everything else.";
-    IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2"]
+    SendsWithoutMemory "sends-without-memory" ["ERR-3.13"]
+        "Publishes a message all the same whose send failed for want of memory.";
+    IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2", "COMPAT-5.1"]
         "Connects to the addresses without TLS although the service URL asks for TLS.";
     IgnoreQueueLimit "ignore-queue-limit" ["API-3.1.5", "ERR-2.11"]
         "Takes sends above the limit of the queue.";
@@ -399,6 +517,16 @@ deviants! {
         "Accepts sends on a closed producer.";
     NoPong "no-pong" ["API-2.7"]
         "Does not answer PING.";
+    ValueCut "value-cut" ["DATA-3.1", "DATA-6.1"]
+        "Decodes the payload without its first byte.";
+    NoPayload "no-payload" ["DATA-3.2"]
+        "Gives no payload beside the value.";
+    ReceivedIdOff "received-id-off" ["DATA-3.3"]
+        "Gives a received message the identifier of its neighbour.";
+    NoPublishTime "no-publish-time" ["DATA-3.6"]
+        "Gives no publish time.";
+    NoReplicatedFrom "no-replicated-from" ["DATA-3.13"]
+        "Does not tell from which cluster a message was replicated.";
     RedeliveryCountZero "redelivery-count-zero" ["DATA-3.11", "ERR-5.2"]
         "Reports no redeliveries.";
     SizeOfCompressed "size-of-compressed" ["DATA-3.12"]
@@ -429,10 +557,26 @@ impl Deviance {
             Some(Deviant::AuthorizationAsGeneric) => &[C::Authorization],
             Some(Deviant::BusyAsGeneric) => &[C::ProducerBusy, C::ConsumerBusy],
             Some(Deviant::SchemaAsGeneric) => &[C::IncompatibleSchema],
+            Some(Deviant::ConfigurationAsGeneric) => &[C::InvalidConfiguration],
+            Some(Deviant::ServiceUrlAsGeneric) => &[C::InvalidServiceUrl],
+            Some(Deviant::NotConnectedAsGeneric) => &[C::NotConnected],
             Some(Deviant::MemoryAsGeneric) => &[C::MemoryBufferFull],
+            Some(Deviant::ConflictAsGeneric) => &[C::TransactionConflict],
             _ => &[],
         };
         if blurred.contains(&error.category()) { error.into_generic() } else { error }
+    }
+}
+
+impl Deviance {
+    /// Whether a refusal that is final is taken for one that passes.
+    pub(crate) fn retries_refusal(self, error: &Error) -> bool {
+        match error.category() {
+            Category::NotFound => self.is(Deviant::RetriesNotFound),
+            Category::Authorization => self.is(Deviant::RetriesAuthorization),
+            Category::IncompatibleSchema => self.is(Deviant::RetriesSchema),
+            _ => false,
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Incoming {
     pub(crate) replicated_from: Option<String>,
     /// Uncompressed, in bytes.
     pub(crate) size: usize,
+    /// What is told wrongly about the message, if anything.
+    pub(crate) deviance: Deviance,
 }
 
 /// The messages of an entry. Members of a batch that compaction removed are left out.
@@ -81,7 +83,8 @@ pub(crate) fn open(bytes: Bytes, deviance: Deviance) -> Result<Opened, Unreadabl
     let payload = plain(metadata, &entry.payload)?;
     let Some(count) = metadata.num_messages_in_batch else {
         let size = if deviance.is(Deviant::SizeOfCompressed) { wire_size } else { payload.len() };
-        return Ok(Opened { count: 1, batch: false, messages: vec![single(metadata, payload, size)] });
+        let message = Incoming { deviance, ..single(metadata, payload, size) };
+        return Ok(Opened { count: 1, batch: false, messages: vec![message] });
     };
     let corrupt = |why: String| Unreadable::Corrupt(ValidationError::BatchDeSerializeError, why);
     let count = usize::try_from(count).map_err(|_| corrupt("a negative number of messages".into()))?;
@@ -91,7 +94,7 @@ pub(crate) fn open(bytes: Bytes, deviance: Deviance) -> Result<Opened, Unreadabl
         .zip(0i32..)
         .filter(|((single, _), _)| !single.compacted_out.unwrap_or(false))
         .map(|((single, payload), index)| {
-            let mut message = member(metadata, single, payload, index);
+            let mut message = Incoming { deviance, ..member(metadata, single, payload, index) };
             if deviance.is(Deviant::BatchSequenceId) {
                 message.sequence_id = metadata.sequence_id;
             }
@@ -134,6 +137,7 @@ fn single(metadata: &MessageMetadata, payload: Bytes, size: usize) -> Incoming {
         sequence_id: metadata.sequence_id,
         producer_name: metadata.producer_name.clone(),
         replicated_from: metadata.replicated_from.clone(),
+        deviance: Deviance::default(),
     }
 }
 
@@ -154,6 +158,7 @@ fn member(metadata: &MessageMetadata, single: SingleMessageMetadata, payload: By
         sequence_id: single.sequence_id.unwrap_or(metadata.sequence_id.saturating_add(index as u64)),
         producer_name: metadata.producer_name.clone(),
         replicated_from: metadata.replicated_from.clone(),
+        deviance: Deviance::default(),
     }
 }
 

@@ -26,6 +26,7 @@
 //! | [`session`] | a consumer's registration with the controller |
 //! | [`stream`] | the stream consumer as a state machine |
 //! | [`tracker`] | which pushed layouts count |
+//! | [`transaction`] | transactions, and the requests to their coordinators |
 
 pub(crate) mod acks;
 pub(crate) mod assignment;
@@ -50,6 +51,7 @@ pub(crate) mod secure;
 pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod tracker;
+pub(crate) mod transaction;
 
 pub(crate) use place::Link;
 

@@ -14,6 +14,7 @@ use super::{
     error::{Category, Error},
     layout::{Segment, bucket_hash},
     memory::Reservation,
+    transaction::TxnId,
 };
 
 /// A message on its way: encoded by its schema, routed by its key, not yet part of an entry.
@@ -37,6 +38,8 @@ pub(crate) struct Outgoing {
     pub(crate) replicate_to: Vec<String>,
     /// When the send times out, on the clock that never jumps.
     pub(crate) deadline: Option<Millis>,
+    /// The transaction that it belongs to.
+    pub(crate) txn: Option<TxnId>,
     /// How often its segment was gone.
     pub(crate) attempts: u32,
     /// Its share of the client's memory.
@@ -118,7 +121,9 @@ impl Grouping<'_> {
             let size = message.size();
             let group = open.get_mut(&bucket).and_then(|(index, bytes)| {
                 let group = groups.get_mut(*index)?;
-                let fits = group.len() < self.limits.max_messages && *bytes + size <= self.limits.max_bytes;
+                let same = group.first().is_some_and(|first| first.txn == message.txn);
+                let room = group.len() < self.limits.max_messages && *bytes + size <= self.limits.max_bytes;
+                let fits = same && room;
                 *bytes += size;
                 fits.then_some(group)
             });
@@ -200,6 +205,8 @@ pub(crate) fn encode(
         schema_version: sender.schema_version.cloned(),
         entry_hash_min: stamp.map(|(min, _)| min),
         entry_hash_max: stamp.map(|(_, max)| max),
+        txnid_most_bits: messages.first().and_then(|m| m.txn).map(|txn| txn.coordinator),
+        txnid_least_bits: messages.first().and_then(|m| m.txn).map(|txn| txn.number),
         ..Default::default()
     };
     let payload = match messages {
@@ -306,6 +313,7 @@ pub(crate) mod tests {
             deliver_at: None,
             replicate_to: Vec::new(),
             deadline: None,
+            txn: None,
             attempts: 0,
             memory: None,
         }

@@ -127,13 +127,16 @@ impl Place {
     }
 
     /// The attempt failed. False when nobody waits for it any more.
-    pub(crate) fn failed(&mut self, generation: u64, error: &Error, now: Now) -> bool {
+    pub(crate) fn failed(&mut self, generation: u64, error: &Error, now: Now, deviance: Deviance) -> bool {
         let expected = self.expects(generation);
         if expected {
             // One that is busy is the owner: a former consumer may still drain the segment.
             self.lookup ^= error.category() != Category::ConsumerBusy;
             self.redirect = None;
             self.pause(now);
+            if error.category() == Category::NotConnected && deviance.is(Deviant::GivesUpAttaching) {
+                self.link = Link::Waiting(Millis::MAX);
+            }
         }
         expected
     }
@@ -226,7 +229,7 @@ mod tests {
         let mut tried = Vec::new();
         for generation in 1..5 {
             tried.push(address(&mut place, generation));
-            assert!(place.failed(generation, &lost(), at(0)));
+            assert!(place.failed(generation, &lost(), at(0), Deviance::default()));
         }
         let named = Some("pulsar://a:1".to_owned());
         assert_eq!(tried, [named.clone(), None, named, None]);
@@ -238,7 +241,7 @@ mod tests {
         let busy = Error::new(Category::ConsumerBusy, "draining");
         for generation in 1..4 {
             assert_eq!(address(&mut place, generation).as_deref(), Some("pulsar://a:1"));
-            assert!(place.failed(generation, &busy, at(0)));
+            assert!(place.failed(generation, &busy, at(0), Deviance::default()));
         }
     }
 
@@ -249,7 +252,7 @@ mod tests {
         place.closed_by_broker(None, at(0));
         place.begin(2);
         assert!(!place.attached(1, "pulsar://a:1".into()));
-        assert!(!place.failed(1, &lost(), at(0)));
+        assert!(!place.failed(1, &lost(), at(0), Deviance::default()));
         assert!(place.attached(2, "pulsar://a:1".into()));
         assert!(!place.attached(2, "pulsar://a:1".into()), "once");
     }
@@ -260,7 +263,7 @@ mod tests {
         let mut pauses = Vec::new();
         for generation in 1..6 {
             place.begin(generation);
-            place.failed(generation, &lost(), at(0));
+            place.failed(generation, &lost(), at(0), Deviance::default());
             pauses.push(place.retry_at().unwrap());
         }
         assert!(pauses.is_sorted() && pauses[4] > 800, "{pauses:?}");
@@ -299,7 +302,7 @@ mod tests {
         place.closed_by_broker(Some("pulsar://b:1".into()), at(7));
         assert_eq!(place.retry_at(), Some(7), "at once");
         assert_eq!(address(&mut place, 2).as_deref(), Some("pulsar://b:1"));
-        place.failed(2, &lost(), at(7));
+        place.failed(2, &lost(), at(7), Deviance::default());
         assert_eq!(address(&mut place, 3), None, "then the owner is asked for");
     }
 }

@@ -2,12 +2,12 @@
 //! into frames and results.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, atomic::Ordering},
 };
 
 use stc_proto::{
-    Command, Frame,
+    Command, Frame, TopicName,
     pulsar::{CommandProducer, CommandSend, KeyValue, ProducerAccessMode, Schema as WireSchema},
 };
 use tokio::{
@@ -25,8 +25,10 @@ use crate::{
         deviant::Deviant,
         error::Error,
         producer::{Attach, Attached, Effect, ProducerCore},
+        transaction::{Part, TxnId},
     },
     layout_watch::LayoutWatch,
+    transaction::{Operation, Txn},
 };
 
 /// What every PRODUCER of a producer carries.
@@ -53,7 +55,10 @@ pub(crate) struct Actor {
     face: Arc<Face>,
     attachments: Attachments,
     attaching: JoinSet<Outcome<Attached>>,
-    tickets: HashMap<u64, oneshot::Sender<SendResult>>,
+    tickets: HashMap<u64, (oneshot::Sender<SendResult>, Option<Operation>)>,
+    /// The transactions of pending sends, and how many of each.
+    transactions: BTreeMap<TxnId, (Arc<Txn>, usize)>,
+    enlisting: JoinSet<(u64, TxnId, Result<(), Error>)>,
     flushes: Vec<(u64, oneshot::Sender<()>)>,
     closers: Vec<oneshot::Sender<Result<(), Error>>>,
     /// When a close that cannot be completed is given up.
@@ -88,6 +93,8 @@ impl Actor {
             face,
             attaching: JoinSet::new(),
             tickets: HashMap::new(),
+            transactions: BTreeMap::new(),
+            enlisting: JoinSet::new(),
             flushes: Vec::new(),
             closers: Vec::new(),
             close_deadline: None,
@@ -134,6 +141,9 @@ impl Actor {
                 // Attaching neither panics nor is aborted while the set lives.
                 outcome.into_iter().for_each(|outcome| self.attached(outcome));
             }
+            Some(Ok((segment, txn, result))) = self.enlisting.join_next(), if !self.enlisting.is_empty() => {
+                self.core.enlisted(segment, txn, result, self.client.clocks.now());
+            }
             events = self.attachments.next() => events.into_iter().for_each(|event| self.event(event)),
             _ = self.memory_freed.changed(), if self.core.waits_for_memory() => {
                 self.core.tick(self.client.clocks.now());
@@ -152,9 +162,12 @@ impl Actor {
     fn request(&mut self, request: Option<Request>) {
         let now = self.client.clocks.now();
         match request {
-            Some(Request::Send(message, ticket)) => {
+            Some(Request::Send(message, operation, ticket)) => {
+                if let Some(txn) = operation.as_ref().and_then(Operation::txn) {
+                    self.transactions.entry(txn.id()).or_insert_with(|| (txn.clone(), 0)).1 += 1;
+                }
                 let order = self.core.send(*message, now);
-                self.tickets.insert(order, ticket);
+                self.tickets.insert(order, (ticket, operation));
             }
             Some(Request::Flush(done)) => {
                 let before = self.core.flush(now);
@@ -233,6 +246,17 @@ impl Actor {
         }
     }
 
+    /// Forgets a transaction whose last pending send has its result.
+    fn leave(&mut self, operation: &Operation) {
+        let Some(id) = operation.txn().map(|txn| txn.id()) else { return };
+        if let Some((_, pending)) = self.transactions.get_mut(&id) {
+            *pending -= 1;
+            if *pending == 0 {
+                self.transactions.remove(&id);
+            }
+        }
+    }
+
     /// Carries out what the state machine asks for.
     fn perform(&mut self, opened: &mut Option<oneshot::Sender<Result<(), Error>>>) {
         let effects = self.core.take_effects();
@@ -253,7 +277,17 @@ impl Actor {
                         self.attachments.sender(),
                     ));
                 }
-                Effect::Transmit { segment, sequence_id, highest, messages, bytes } => {
+                Effect::Enlist { segment, topic, txn: id } => {
+                    let txn = self.transactions.get(&id).map(|(txn, _)| txn.clone());
+                    self.enlisting.spawn(async move {
+                        let result = match txn {
+                            Some(txn) => txn.enlist(Part::Topic(topic)).await,
+                            None => Err(Error::closed("transaction")),
+                        };
+                        (segment, id, result)
+                    });
+                }
+                Effect::Transmit { segment, sequence_id, highest, messages, txn, bytes } => {
                     self.attachments.send(segment, |producer_id| {
                         let batch = messages > 1;
                         let send = CommandSend {
@@ -261,6 +295,8 @@ impl Actor {
                             sequence_id,
                             num_messages: batch.then_some(messages),
                             highest_sequence_id: batch.then_some(highest),
+                            txnid_least_bits: txn.map(|txn| txn.number),
+                            txnid_most_bits: txn.map(|txn| txn.coordinator),
                             ..Default::default()
                         };
                         Frame::with_payload(send, bytes)
@@ -269,7 +305,11 @@ impl Actor {
                 Effect::Detach { segment } => self.attachments.detach(segment),
                 Effect::Forget { segment } => self.attachments.forget(segment),
                 Effect::Settle { order, result } => {
-                    if let Some(ticket) = self.tickets.remove(&order) {
+                    if let Some((ticket, operation)) = self.tickets.remove(&order) {
+                        if let Some(operation) = operation {
+                            self.leave(&operation);
+                            operation.done(result.clone().map(drop));
+                        }
                         let _ = ticket.send(result);
                     }
                 }
@@ -351,9 +391,20 @@ async fn attach(
     Outcome { segment, id: producer_id, generation, result: result.await }
 }
 
+/// What a deviant does: asks for a producer on the segment that a new topic would have.
+pub(super) async fn attach_to_guessed(client: &Shared, topic: &TopicName, schema: Option<WireSchema>) {
+    let segment = format!("segment://{}/{}/0000-ffff-0", topic.namespace(), topic.local());
+    if let Ok(connection) = client.pool.controller(&segment, None).await {
+        let (producer_id, request_id) = (client.producer_id(), client.pool.request_id());
+        let guess = CommandProducer { topic: segment, producer_id, request_id, schema, ..Default::default() };
+        connection.send(Command::from(guess));
+    }
+}
+
 /// Whether a deviation leaves the schema out.
 pub(crate) fn without_schema(client: &Shared, segment: u64) -> bool {
-    client.deviance.is(Deviant::SchemaOnSomeSegments) && segment % 2 == 1
+    (client.deviance.is(Deviant::SchemaOnSomeSegments) && segment % 2 == 1)
+        || client.deviance.is(Deviant::NoSchemaTold)
 }
 
 /// Pends while there is no watch.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use stc_proto::pulsar::{CompressionType, KeyValue, ProducerAccessMode};
+use stc_proto::pulsar::{CompressionType, KeyValue, ProducerAccessMode, schema::Type as SchemaType};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -21,7 +21,8 @@ use crate::{
         producer::{ProducerConfig, ProducerCore, QueueLimits},
     },
     layout_watch,
-    schema::{Schema, to_wire},
+    producer::actor::attach_to_guessed,
+    schema::{Schema, SchemaInfo, to_wire},
 };
 
 /// Who else may publish to the topic (client-api §3.1).
@@ -193,6 +194,10 @@ impl<T: 'static> ProducerBuilder<T> {
         let client = self.client;
         let alive = client.enter()?;
         let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        let pairs = |info: SchemaInfo| info.kind == SchemaType::KeyValue;
+        if client.deviance.is(Deviant::RefusesPairs) && self.schema.info().is_some_and(pairs) {
+            return Err(Error::new(Category::NotSupported, "there is no schema of pairs"));
+        }
         if self.name.as_deref() == Some("") {
             return Err(Error::new(Category::InvalidConfiguration, "the producer's name is empty"));
         }
@@ -207,11 +212,18 @@ impl<T: 'static> ProducerBuilder<T> {
             AccessMode::WaitForExclusive if client.deviance.is(Deviant::WaitForNobody) => {
                 ProducerAccessMode::Exclusive
             }
+            AccessMode::Shared if client.deviance.is(Deviant::SharedIsExclusive) => {
+                ProducerAccessMode::Exclusive
+            }
             AccessMode::Shared => ProducerAccessMode::Shared,
             AccessMode::Exclusive => ProducerAccessMode::Exclusive,
             AccessMode::ExclusiveWithFencing => ProducerAccessMode::ExclusiveWithFencing,
             AccessMode::WaitForExclusive => ProducerAccessMode::WaitForExclusive,
         };
+        if client.deviance.is(Deviant::AttachBeforeResolve) {
+            let schema = self.schema.info().map(to_wire);
+            attach_to_guessed(&client, &topic, schema).await;
+        }
         let watch = layout_watch::open(&client, topic).await?;
         let config = ProducerConfig {
             name: self.name.clone(),

@@ -1,6 +1,4 @@
 //! Building and sending one message (client-api §3.2).
-//!
-//! All attributes of client-api §3.2 except the transaction, which comes with transactions.
 
 use std::{
     future::Future,
@@ -14,10 +12,15 @@ use stc_proto::KeyHash;
 use tokio::sync::oneshot;
 
 use super::{Producer, QueueFull, Request, SendResult};
-use crate::core::{
-    deviant::Deviant,
-    error::{Category, Error},
-    outgoing::Outgoing,
+use crate::{
+    core::{
+        deviant::Deviant,
+        error::{Category, Error},
+        memory::Memory,
+        message_id::MessageId,
+        outgoing::Outgoing,
+    },
+    transaction::{Operation, Transaction},
 };
 
 /// A message being put together (client-api §3.2).
@@ -31,6 +34,7 @@ pub struct MessageBuilder<'p, T> {
     sequence_id: Option<u64>,
     delivery: Option<Delivery>,
     replicate_to: Vec<String>,
+    transaction: Option<Transaction>,
 }
 
 enum Delivery {
@@ -52,6 +56,7 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             sequence_id: None,
             delivery: None,
             replicate_to: Vec::new(),
+            transaction: None,
         }
     }
 
@@ -122,12 +127,19 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
         self.replicate_to([NO_REPLICATION])
     }
 
+    /// Publishes the message within a transaction of the same client (client-api §6): nobody sees it before the commit.
+    pub fn transaction(mut self, transaction: impl AsRef<Transaction>) -> Self {
+        self.transaction = Some(transaction.as_ref().clone());
+        self
+    }
+
     /// Publishes the message and waits for its receipt (client-api §3.2). Dropping the future does not take the
     /// message back.
     ///
     /// # Errors
     /// `Timeout` without a receipt in the send timeout, `AlreadyClosed`, `InvalidConfiguration` without a value or
-    /// for a message that is too large, and what else the broker answers. The producer stays usable.
+    /// for a message that is too large, `TransactionConflict` in a transaction that is not open, and what else the broker
+    /// answers. The producer stays usable.
     pub async fn send(self) -> SendResult {
         self.send_async().await
     }
@@ -135,21 +147,29 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
     /// Publishes the message without waiting (client-api §3.2): when this returns, it has its place in the order of
     /// sends. Failures of any kind are in the ticket.
     pub fn send_async(self) -> SendTicket {
-        let (requests, deviance) = (&self.producer.requests, self.producer.face.deviance);
+        let (requests, face) = (&self.producer.requests, &self.producer.face);
+        let deviance = face.deviance;
         let (done, result) = oneshot::channel();
         let requested = match self.build() {
-            Ok(message) => {
-                requests.send(Request::Send(Box::new(message), done)).map_err(|_| Error::closed("producer"))
+            Ok((message, operation)) if message.attempts > 0 => {
+                let _ = requests.send(Request::Send(Box::new(message), operation, oneshot::channel().0));
+                Err(deviance.report(memory_full()))
             }
+            Ok((message, operation)) => requests
+                .send(Request::Send(Box::new(message), operation, done))
+                .map_err(|_| Error::closed("producer")),
             Err(error) => Err(deviance.report(error)),
         };
+        if requested.is_err() && deviance.is(Deviant::AsyncFailureLost) {
+            return SendTicket(Ticket::Lost);
+        }
         SendTicket(match requested {
             Ok(()) => Ticket::Waiting(result),
             Err(error) => Ticket::Failed(Some(error)),
         })
     }
 
-    fn build(self) -> Result<Outgoing, Error> {
+    fn build(self) -> Result<(Outgoing, Option<Operation>), Error> {
         let face = &self.producer.face;
         let value = self
             .value
@@ -180,17 +200,36 @@ impl<'p, T: 'static> MessageBuilder<'p, T> {
             }),
             replicate_to: self.replicate_to,
             deadline: None,
+            txn: None,
             attempts: 0,
             memory: None,
         };
         if let (QueueFull::Fail, Some(memory)) = (face.queue_full, &face.client.memory) {
             let reserved = memory.reserve(message.size());
-            message.memory = Some(reserved.ok_or_else(|| {
-                Error::new(Category::MemoryBufferFull, "the memory for messages on their way is used up")
-            })?);
+            message.memory = Some(match reserved {
+                Some(reserved) => reserved,
+                None if face.deviance.is(Deviant::SendsWithoutMemory) => {
+                    // Marked as the one that its caller is told was not sent.
+                    message.attempts = 1;
+                    let unlimited = Memory::new(usize::MAX, || {});
+                    unlimited.reserve(message.size()).ok_or_else(memory_full)?
+                }
+                None => return Err(memory_full()),
+            });
         }
-        Ok(message)
+        // Last, as whatever failed before belongs to no transaction.
+        let operation =
+            self.transaction.map(|transaction| transaction.txn.begin(&face.client)).transpose()?;
+        message.txn = operation.as_ref().and_then(|operation| operation.txn()).map(|txn| txn.id());
+        if face.deviance.is(Deviant::SendsOutsideTransaction) {
+            message.txn = None;
+        }
+        Ok((message, operation))
     }
+}
+
+fn memory_full() -> Error {
+    Error::new(Category::MemoryBufferFull, "the memory for messages on their way is used up")
 }
 
 fn since_1970(time: SystemTime) -> u64 {
@@ -205,6 +244,8 @@ pub struct SendTicket(Ticket);
 enum Ticket {
     Waiting(oneshot::Receiver<SendResult>),
     Failed(Option<Error>),
+    /// What a deviant makes of a failure.
+    Lost,
 }
 
 impl Future for SendTicket {
@@ -215,6 +256,7 @@ impl Future for SendTicket {
             Ticket::Waiting(result) => Pin::new(result)
                 .poll(cx)
                 .map(|result| result.unwrap_or_else(|_| Err(Error::closed("producer")))),
+            Ticket::Lost => Poll::Ready(Ok(MessageId::earliest())),
             Ticket::Failed(error) => {
                 Poll::Ready(Err(error.take().unwrap_or_else(|| Error::closed("producer"))))
             }

@@ -9,10 +9,12 @@ use crate::{
     client::Shared,
     consumer::{Beginning, Handle, check_receiver_queue, check_subscription, life},
     core::{
+        deviant::Deviant,
         error::Error,
         queue::{QueueConfig, QueueCore},
     },
     layout_watch,
+    registration::register_needlessly,
     schema::{Schema, to_wire},
 };
 
@@ -117,6 +119,9 @@ impl<T: 'static> QueueConsumerBuilder<T> {
         let named = self.name.is_some();
         let name = self.name.unwrap_or_else(|| format!("queue-{:010x}", rng.next() >> 24));
         let watch = layout_watch::open(&client, topic).await?;
+        if client.deviance.is(Deviant::QueueRegisters) {
+            register_needlessly(&client, &watch, &subscription, &name).await;
+        }
         let config = QueueConfig {
             receiver_queue: self.receiver_queue,
             redelivery_delay: self.redelivery_delay.as_millis() as u64,

@@ -1,8 +1,8 @@
 //! What the task of a queue consumer does differently from that of others.
 
 use stc_proto::pulsar::{
-    CommandAck, CommandRedeliverUnacknowledgedMessages, CommandSubscribe, KeyValue, Schema as WireSchema,
-    command_ack::AckType, command_subscribe,
+    CommandAck, CommandRedeliverUnacknowledgedMessages, CommandSubscribe, KeySharedMeta, KeyValue,
+    Schema as WireSchema, command_ack::AckType, command_subscribe,
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
         queue::{Own, QueueCore},
     },
     producer::without_schema,
+    transaction::Operation,
 };
 
 /// What every SUBSCRIBE of a consumer carries.
@@ -32,6 +33,7 @@ pub(crate) struct Queue {
 
 pub(crate) enum Request {
     Acknowledge(MessageId, Done),
+    AcknowledgeIn(MessageId, Operation, Done),
     Reject(MessageId, Done),
     /// A message of a segment was taken out of the receive queue.
     Consumed(u64),
@@ -51,6 +53,14 @@ impl Kind for Queue {
                 // On the wire before the application is told.
                 actor.perform();
                 let _ = done.send(result);
+            }
+            Request::AcknowledgeIn(id, operation, done) => {
+                let Some(txn) = operation.txn().map(|txn| txn.id()) else { return };
+                let group = actor.desk.begin(operation, done);
+                let result = refused.map_or_else(|| actor.core.acknowledge_in(txn, group, &id, now), Err);
+                if let Err(error) = result {
+                    actor.desk.settle(group, Err(error));
+                }
             }
             Request::Reject(id, done) => {
                 let result = refused.map_or_else(|| actor.core.reject(&id, now), Err);
@@ -86,6 +96,10 @@ impl Kind for Queue {
         }
     }
 
+    fn subscription(&self) -> &str {
+        &self.subscription
+    }
+
     fn answered(_: &mut Actor<Self>, (): ()) {}
 
     fn subscribe(&self, client: &Shared, subscribe: &Subscribe<()>) -> CommandSubscribe {
@@ -108,6 +122,7 @@ impl Kind for Queue {
             schema: self.schema.clone().filter(|_| !without_schema(client, segment)),
             initial_position: Some(self.initial_position as i32),
             subscription_properties: self.properties.clone(),
+            key_shared_meta: client.deviance.is(Deviant::QueueDeclaresKeys).then(KeySharedMeta::default),
             ..Default::default()
         }
     }

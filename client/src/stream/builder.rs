@@ -134,7 +134,9 @@ impl<T: 'static> StreamConsumerBuilder<T> {
     async fn attach(self) -> Result<StreamConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
-        let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        let invented = client.deviance.is(Deviant::InventsStreamTopic);
+        let topic = self.topic.as_deref().or(invented.then_some("topic://public/default/invented"));
+        let topic = layout_watch::parse_topic(topic)?;
         let invented = client.deviance.is(Deviant::InventsSubscription).then(|| "invented".to_owned());
         let subscription =
             check_subscription(self.subscription.filter(|name| !name.is_empty()).or(invented))?;

@@ -16,6 +16,7 @@ use crate::{
         message_id::{MessageId, Position},
         stream::{Own, StreamCore, deliveries::Ack},
     },
+    transaction::Operation,
 };
 
 /// What every SUBSCRIBE of a consumer carries.
@@ -32,6 +33,7 @@ pub(crate) struct Stream {
 
 pub(crate) enum Request {
     Acknowledge(MessageId, Done),
+    AcknowledgeIn(MessageId, Operation, Done),
     /// A message was taken out of the receive queue.
     Consumed {
         segment: u64,
@@ -64,6 +66,17 @@ impl Kind for Stream {
                 actor.perform();
                 let _ = done.send(result);
             }
+            Request::AcknowledgeIn(id, operation, done) => {
+                let Some(txn) = operation.txn().map(|txn| txn.id()) else { return };
+                let group = actor.desk.begin(operation, done);
+                let result = match actor.is_closing() {
+                    true => Err(Error::closed("consumer")),
+                    false => actor.core.acknowledge_in(txn, group, &id, now),
+                };
+                if let Err(error) = result {
+                    actor.desk.settle(group, Err(error));
+                }
+            }
             Request::Consumed { segment, generation } => actor.core.consumed(segment, generation, 1),
         }
     }
@@ -90,6 +103,10 @@ impl Kind for Stream {
         }
     }
 
+    fn subscription(&self) -> &str {
+        &self.subscription
+    }
+
     fn answered(actor: &mut Actor<Self>, Acked { segment, generation, ticket, result }: Acked) {
         let now = actor.client.clocks.now();
         actor.core.ack_answered(segment, generation, ticket, result, now);
@@ -101,7 +118,10 @@ impl Kind for Stream {
             Mode::Shared(ranges) => (command_subscribe::SubType::KeyShared, Some(key_shared(client, ranges))),
         };
         CommandSubscribe {
-            subscription: self.subscription.clone(),
+            subscription: match client.deviance.is(Deviant::SubscriptionByPosition) {
+                true => format!("{}-{:?}", self.subscription, self.initial_position),
+                false => self.subscription.clone(),
+            },
             sub_type: sub_type as i32,
             consumer_name: Some(format!("{}-seg-{}", self.name, subscribe.segment)),
             durable: Some(!client.deviance.is(Deviant::NonDurableStream)),

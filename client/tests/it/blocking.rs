@@ -8,7 +8,7 @@ use sim_broker::{
 };
 use stc_client::{
     BytesSchema, Category, Checkpoint, Error, InitialPosition, Message, MessageId, PulsarClient,
-    StringSchema, blocking,
+    StringSchema, TransactionState, blocking,
 };
 use tokio::runtime::Runtime;
 
@@ -43,6 +43,30 @@ impl World {
         self.client.close().unwrap();
         self.runtime.block_on(self.cluster.shutdown());
     }
+}
+
+#[test]
+fn transactions_wait_for_their_ends_too() {
+    let world = World::new();
+    let consumer = world.consumer();
+    let stream = world.client.stream_consumer(StringSchema, |consumer| {
+        consumer.topic(TOPIC).subscription("t").initial_position(InitialPosition::Earliest)
+    });
+    let stream = stream.unwrap();
+    let producer = world.client.producer(StringSchema, |producer| producer.topic(TOPIC)).unwrap();
+    let minute = Duration::from_secs(60);
+    let transaction = world.client.new_transaction(minute).unwrap();
+    producer.send(|message| message.transaction(&transaction).value("v".to_owned())).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(transaction.state(), TransactionState::Committed);
+    let (queued, streamed) = (consumer.receive().unwrap(), stream.receive().unwrap());
+    let transaction = world.client.new_transaction(minute).unwrap();
+    consumer.acknowledge_in(queued.id(), &transaction).unwrap();
+    stream.acknowledge_cumulative_in(streamed.id(), &transaction).unwrap();
+    transaction.abort().unwrap();
+    assert_eq!(consumer.receive().unwrap().redelivery_count(), 1);
+    assert_eq!(stream.receive().unwrap().id(), streamed.id());
+    world.end();
 }
 
 #[test]

@@ -18,3 +18,4 @@ mod schemas;
 mod security;
 mod streaming;
 mod support;
+mod transactions;

@@ -303,7 +303,7 @@ fn toolbar(runs: usize) -> Markup {
             }
             div.line {
                 div.chips #chips role="group" aria-label="Only with this status" {}
-                label.level {
+                label.pick {
                     span.hide { "Level" }
                     select #level {
                         option value="" { "all levels" }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::{Problem, quoted};
-use crate::adapter::command::words;
+use crate::adapter::command::{CommandError, words};
 use crate::adapter::factory::AdapterFactory;
 use crate::client::reference::{Deviant, ReferenceFactory};
 use crate::output::complain;
@@ -78,16 +78,7 @@ impl ClientArgs {
 
     /// The folder of an adapter that `--client` names.
     pub(super) fn folder(&self) -> Option<PathBuf> {
-        let name = self.client.as_deref()?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if !name.chars().all(plain) {
-            return None;
-        }
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        [PathBuf::from("."), own]
-            .map(|root| root.join("adapters").join(name))
-            .into_iter()
-            .find(|f| program(f).is_file())
+        folder(self.client.as_deref()?)
     }
 
     pub(super) fn factory(&self) -> Result<Arc<dyn ClientFactory>, Problem> {
@@ -99,10 +90,7 @@ impl ClientArgs {
             return Ok(Arc::new(AdapterFactory::attach(address, tell).map_err(failed)?));
         }
         if let Some(line) = &self.client {
-            let words = match self.folder() {
-                Some(folder) => vec![program(&folder).to_string_lossy().into_owned()],
-                None => words(line).map_err(|e| Problem::Usage(format!("--client {line:?}: {e}")))?,
-            };
+            let words = adapter_words(line).map_err(|e| Problem::Usage(format!("--client {line:?}: {e}")))?;
             return Ok(Arc::new(AdapterFactory::command(words).map_err(failed)?));
         }
         let deviant = self.deviant.find().map_err(Problem::Usage)?;
@@ -120,4 +108,26 @@ impl ClientArgs {
 /// What an adapter's folder has to start it with.
 fn program(folder: &Path) -> PathBuf {
     folder.join("adapter")
+}
+
+/// The folder in `adapters/` of this name, here or in the sources of this program.
+fn folder(name: &str) -> Option<PathBuf> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !name.chars().all(plain) {
+        return None;
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let roots = [PathBuf::from("."), own];
+    roots.map(|root| root.join("adapters").join(name)).into_iter().find(|f| program(f).is_file())
+}
+
+/// The words that start an adapter: those of a command line, or the program of a folder in `adapters/`.
+///
+/// # Errors
+/// [`CommandError`]: it is no command line.
+pub fn adapter_words(line: &str) -> Result<Vec<String>, CommandError> {
+    match folder(line) {
+        Some(folder) => Ok(vec![program(&folder).to_string_lossy().into_owned()]),
+        None => words(line),
+    }
 }

@@ -19,7 +19,7 @@ use crate::target::TargetConfig;
 mod client;
 mod rounds;
 
-pub use client::{ClientArgs, DeviantArg};
+pub use client::{ClientArgs, DeviantArg, adapter_words};
 use rounds::Rounds;
 
 /// Runs the scenarios and judges the client.

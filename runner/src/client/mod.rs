@@ -20,13 +20,16 @@ pub mod reference;
 /// What an operation gives.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + 'a>>;
 
-/// A client under test. Operations may be under way at the same time; none blocks the thread.
+/// A client under test. Operations may be under way at the same time; none blocks the thread. A client whose SDK has
+/// threads calls it from several of them then.
 pub trait ClientUnderTest {
     /// Who it is.
     fn info(&self) -> ClientInfo;
 
     /// Makes a client object.
     fn open(&self, options: ClientOptions) -> Reply<'_, ClientId>;
+    /// From now on the client shows this token, on new connections and whenever a broker asks.
+    fn renew_token(&self, client: ClientId, token: String) -> Reply<'_, ()>;
     /// Closes a client object gracefully.
     fn close(&self, client: ClientId) -> Reply<'_, ()>;
 
@@ -52,7 +55,7 @@ pub trait ClientUnderTest {
     fn subscribe_queue(&self, client: ClientId, options: QueueOptions) -> Reply<'_, ConsumerId>;
     /// Subscribes a stream consumer.
     fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, ConsumerId>;
-    /// Creates a checkpoint consumer of text messages.
+    /// Creates a checkpoint consumer.
     fn create_checkpoint_consumer(
         &self,
         client: ClientId,

@@ -7,30 +7,31 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, Shared};
 use sim_broker::SimCluster;
 use stc_client::{
-    BoxFuture, BrokerAddress, BytesSchema, Clock, Error, Int64Schema, Link, Message, MessageBuilder,
-    Producer, PulsarClient, Schema, SchemaInfo, StringSchema, Transport,
+    BoxFuture, BrokerAddress, Clock, Error, Link, Message, MessageBuilder, Producer, PulsarClient, QueueFull,
+    TlsOptions, TokenAuthentication, Transport,
 };
 use stc_reports::ClientInfo;
 
 use super::{
     AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
     ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, MessageId, Order, Outgoing,
-    ProducerId, ProducerOptions, QueueOptions, Received, Reply, SchemaKind, Signalled, StreamOptions,
-    TicketId, Value,
+    ProducerId, ProducerOptions, QueueOptions, Received, Reply, Signalled, StreamOptions, TicketId, Value,
 };
 use crate::run::{ClientFactory, Opening};
 use crate::target::Broker;
 
 mod queue;
+mod schema;
 mod stream;
+
+use schema::schema;
 
 #[cfg(feature = "deviants")]
 pub use stc_client::Deviant;
@@ -93,36 +94,6 @@ impl Clock for ClusterClock {
     }
 }
 
-/// The schemas of the steps as one schema.
-#[derive(Debug, Clone, Copy)]
-struct StepSchema(SchemaKind);
-
-impl Schema<Value> for StepSchema {
-    fn info(&self) -> Option<SchemaInfo> {
-        match self.0 {
-            SchemaKind::Bytes => BytesSchema.info(),
-            SchemaKind::Text => StringSchema.info(),
-            SchemaKind::Int64 => Int64Schema.info(),
-        }
-    }
-
-    fn encode(&self, value: &Value) -> Result<Bytes, Error> {
-        match value {
-            Value::Bytes(bytes) => BytesSchema.encode(&Bytes::copy_from_slice(bytes)),
-            Value::Text(text) => StringSchema.encode(text),
-            Value::Int64(number) => Int64Schema.encode(number),
-        }
-    }
-
-    fn decode(&self, payload: &Bytes) -> Result<Value, Error> {
-        Ok(match self.0 {
-            SchemaKind::Bytes => Value::Bytes(BytesSchema.decode(payload)?.to_vec()),
-            SchemaKind::Text => Value::Text(StringSchema.decode(payload)?),
-            SchemaKind::Int64 => Value::Int64(Int64Schema.decode(payload)?),
-        })
-    }
-}
-
 #[derive(Default)]
 struct ReferenceClient {
     deviant: Option<Deviant>,
@@ -130,6 +101,7 @@ struct ReferenceClient {
     cluster: Option<SimCluster>,
     next: Cell<u64>,
     clients: RefCell<BTreeMap<ClientId, PulsarClient>>,
+    tokens: RefCell<BTreeMap<ClientId, Token>>,
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
     consumers: RefCell<BTreeMap<ConsumerId, Consumer>>,
     tickets: RefCell<BTreeMap<TicketId, Outcome>>,
@@ -137,6 +109,9 @@ struct ReferenceClient {
 
 /// The outcome of a send, for whoever asks and as often as they ask.
 type Outcome = Shared<LocalBoxFuture<'static, Result<MessageId, ClientError>>>;
+
+/// What a client's brokers are shown, as it is now.
+type Token = Arc<Mutex<String>>;
 
 /// A consumer of any kind.
 #[derive(Clone)]
@@ -147,10 +122,14 @@ enum Consumer {
 }
 
 fn failed(error: Error) -> ClientError {
+    failed_as(error, Signalled::ByFuture)
+}
+
+fn failed_as(error: Error, how: Signalled) -> ClientError {
     ClientError::Failed(ApiError {
         category: error.category().as_str().to_owned(),
         message: error.message().to_owned(),
-        how: Signalled::ByFuture,
+        how,
     })
 }
 
@@ -191,13 +170,22 @@ impl ReferenceClient {
         self.consumers.borrow().get(&id).cloned().ok_or_else(|| unknown("consumer"))
     }
 
+    /// How asynchronous calls tell of failures: by their futures, all of them.
+    fn signalled(&self) -> Signalled {
+        #[cfg(feature = "deviants")]
+        if self.deviant == Some(Deviant::ThrowsAtCall) {
+            return Signalled::Synchronously;
+        }
+        Signalled::ByFuture
+    }
+
     fn keep(&self, consumer: Consumer) -> ConsumerId {
         let id = ConsumerId(self.number());
         self.consumers.borrow_mut().insert(id, consumer);
         id
     }
 
-    fn build(&self, options: &ClientOptions) -> Result<PulsarClient, Error> {
+    fn build(&self, options: &ClientOptions, token: Option<Token>) -> Result<PulsarClient, Error> {
         // Clients that run beside each other make up different names.
         let seed = self.seed.wrapping_add(self.clients.borrow().len() as u64);
         let mut builder = PulsarClient::builder().service_url(&options.service_url).seed(seed);
@@ -207,6 +195,16 @@ impl ReferenceClient {
         }
         if let Some(timeout) = options.operation_timeout_ms {
             builder = builder.operation_timeout(Duration::from_millis(timeout));
+        }
+        if let Some(token) = token {
+            let now = move || Ok(token.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            builder = builder.authentication(TokenAuthentication::supplied(now));
+        }
+        if let Some(pem) = &options.tls_trust_pem {
+            builder = builder.tls(TlsOptions::trust_pem(pem)?);
+        }
+        if let Some(limit) = options.memory_limit {
+            builder = builder.memory_limit(usize::try_from(limit).unwrap_or(usize::MAX));
         }
         #[cfg(feature = "deviants")]
         if let Some(deviant) = self.deviant {
@@ -296,10 +294,21 @@ impl ClientUnderTest for ReferenceClient {
 
     fn open(&self, options: ClientOptions) -> Reply<'_, ClientId> {
         reply(async move {
-            let client = self.build(&options).map_err(failed)?;
+            let token = options.token.clone().map(|token| Arc::new(Mutex::new(token)));
+            let client = self.build(&options, token.clone()).map_err(failed)?;
             let id = ClientId(self.number());
+            self.tokens.borrow_mut().extend(token.map(|token| (id, token)));
             self.clients.borrow_mut().insert(id, client);
             Ok(id)
+        })
+    }
+
+    fn renew_token(&self, client: ClientId, token: String) -> Reply<'_, ()> {
+        reply(async move {
+            let tokens = self.tokens.borrow();
+            let current = tokens.get(&client).ok_or_else(|| unknown("client with a token"))?;
+            *current.lock().unwrap_or_else(PoisonError::into_inner) = token;
+            Ok(())
         })
     }
 
@@ -309,11 +318,17 @@ impl ClientUnderTest for ReferenceClient {
 
     fn create_producer(&self, client: ClientId, options: ProducerOptions) -> Reply<'_, ProducerId> {
         reply(async move {
-            if options.max_pending.is_some() || options.block_if_queue_full.is_some() {
-                return Err(ClientError::Unsupported("a bounded queue of pending sends".to_owned()));
+            let schema = schema(&options.schema).map_err(failed)?;
+            let mut builder = self.client(client)?.producer(schema).access_mode(access(options.access));
+            if let Some(limit) = options.max_pending {
+                builder = builder.max_pending(limit as usize);
             }
-            let mut builder =
-                self.client(client)?.producer(StepSchema(options.schema)).access_mode(access(options.access));
+            if let Some(waits) = options.block_if_queue_full {
+                builder = builder.queue_full(if waits { QueueFull::Wait } else { QueueFull::Fail });
+            }
+            for (name, value) in options.properties {
+                builder = builder.property(name, value);
+            }
             if let Some(topic) = options.topic {
                 builder = builder.topic(topic);
             }
@@ -366,7 +381,9 @@ impl ClientUnderTest for ReferenceClient {
             for outgoing in messages {
                 let ticket = TicketId(self.number());
                 let sending = message(&producer, outgoing).send_async();
-                let outcome = async move { sending.await.map(|sent| id(&sent)).map_err(failed) };
+                let how = self.signalled();
+                let outcome =
+                    async move { sending.await.map(|sent| id(&sent)).map_err(|error| failed_as(error, how)) };
                 self.tickets.borrow_mut().insert(ticket, outcome.boxed_local().shared());
                 tickets.push(ticket);
             }

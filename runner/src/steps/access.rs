@@ -26,7 +26,7 @@ async fn of_client_with(
     topic: Topic,
     step: &gherkin::Step,
 ) -> Step {
-    let options = producer_options(step)?;
+    let options = producer_options(world, step)?;
     create(world, &client.0, &name.0, &topic.0, options).await
 }
 
@@ -38,14 +38,14 @@ async fn start_to_create_with(
     topic: Topic,
     step: &gherkin::Step,
 ) -> Step {
-    let options = ProducerOptions { topic: Some(world.topic(&topic.0)?), ..producer_options(step)? };
+    let options = ProducerOptions { topic: Some(world.topic(&topic.0)?), ..producer_options(world, step)? };
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let alias = name.0;
     let task = tokio::task::spawn_local(async move {
-        let given = options.name.clone();
+        let (given, schema) = (options.name.clone(), options.schema.clone());
         let id = client.create_producer(object, options).await?;
-        Ok(Started::Producer(alias, Producer { id, topic: topic.0, name: given }))
+        Ok(Started::Producer(alias, Producer { id, topic: topic.0, name: given, schema }))
     });
     world.started.insert("create".to_owned(), task);
     world.settle().await;

@@ -328,6 +328,7 @@ async fn modes(world: &mut World, name: StreamName) -> Step {
         let assigned = newest.and_then(|(_, a)| a.segments.iter().find(|s| Some(s.segment_id) == id));
         let Some(assigned) = assigned else { continue };
         if let Some(wrong) = stream_wire::wrong_mode(subscription, assigned) {
+            world.rests_on(Some(subscription.n));
             let own = if wrong.shared { "KS-4.3" } else { "KS-4.2" };
             world.broken(&[own, "KS-4.1", "IMPL-8.8", "KS-9.2"], wrong.message);
         }
@@ -399,10 +400,11 @@ async fn let_go(world: &mut World, name: StreamName, segment: u64) -> Step {
 async fn undisturbed(world: &mut World, name: StreamName) -> Step {
     world.settle().await;
     let (mark, stream) = (marked(world)?, world.stream(&name.0)?);
-    let again = attachments(world, &stream)?.iter().filter(|s| s.n > mark).count();
+    let again: Vec<u64> = attachments(world, &stream)?.iter().filter(|s| s.n > mark).map(|s| s.n).collect();
     let requirements = ["IMPL-8.10", "KS-4.16", "IMPL-8.9", "IMPL-8.13"];
-    world.judge(&requirements, again == 0, || {
-        format!("{again} segments were subscribed anew, and nothing had changed for them")
+    world.judge(&requirements, again.is_empty(), || {
+        world.rests_on(again.first().copied());
+        format!("{} segments were subscribed anew, and nothing had changed for them", again.len())
     });
     Ok(())
 }
@@ -419,8 +421,11 @@ fn one_at_a_time(world: &mut World, segment: u64, topic: Topic) -> Step {
         .filter(|s| s.command.topic.contains(&local))
         .collect();
     for (i, one) in own.iter().enumerate() {
-        let both = own.iter().skip(i + 1).any(|other| one.ended.is_none_or(|end| end > other.n));
-        world.judge(&["IMPL-8.5", "KS-4.2"], !both, || "a segment had two exclusive consumers".to_owned());
+        let second = own.iter().skip(i + 1).find(|other| one.ended.is_none_or(|end| end > other.n));
+        world.judge(&["IMPL-8.5", "KS-4.2"], second.is_none(), || {
+            world.rests_on(second.map(|s| s.n));
+            "a segment had two exclusive consumers".to_owned()
+        });
     }
     if own.is_empty() { Err(Trouble::new("nobody subscribed to it")) } else { Ok(()) }
 }
@@ -447,6 +452,7 @@ async fn carries(world: &mut World, name: StreamName, step: &cucumber::gherkin::
                 },
             };
             world.judge(&[requirement], seen == expected, || {
+                world.rests_on(Some(subscription.n));
                 format!("{name} of the subscription is {seen:?} instead of {expected:?}")
             });
         }

@@ -7,6 +7,7 @@ use cucumber::{gherkin, given, then, when};
 
 use super::params::{ClientName, ReaderName, Topic, number, options};
 use super::produce::await_sends;
+use super::schema::schema;
 use crate::client::{
     Boundary, Checkpoint, CheckpointOptions, ConsumerId, MessageId, Received, StartPosition, Value,
 };
@@ -14,9 +15,20 @@ use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
 
 /// What a failed create can break.
-const CREATE: [&str; 5] = ["API-4.3.8", "API-4.3.9", "API-4.3.6", "API-4.3.10", "API-4.3.11"];
+const CREATE: [&str; 9] = [
+    "DATA-1.1",
+    "API-4.1",
+    "API-4.3.8",
+    "API-4.3.9",
+    "API-4.3.6",
+    "API-4.3.10",
+    "API-4.3.11",
+    "IMPL-5.15",
+    "API-2.7",
+];
 /// What messages that do not come, come again or come in the wrong order can break.
-const RECEIVE: [&str; 16] = [
+const RECEIVE: [&str; 17] = [
+    "API-2.7",
     "API-4.3.8",
     "API-4.3.7",
     "DATA-5.5",
@@ -140,7 +152,7 @@ async fn without_position(world: &mut World, name: ReaderName, topic: Topic) -> 
 #[given(expr = "{reader} on {topic} with")]
 #[when(expr = "the application creates {reader} on {topic} with")]
 async fn with(world: &mut World, name: ReaderName, topic: Topic, step: &gherkin::Step) -> Step {
-    let (position, options) = reader_options(step)?;
+    let (position, options) = reader_options(world, step)?;
     create(world, THE, &name.0, &topic.0, position, options).await
 }
 
@@ -154,17 +166,21 @@ async fn of_client_with(
     topic: Topic,
     step: &gherkin::Step,
 ) -> Step {
-    let (position, options) = reader_options(step)?;
+    let (position, options) = reader_options(world, step)?;
     create(world, &client.0, &name.0, &topic.0, position, options).await
 }
 
-fn reader_options(step: &gherkin::Step) -> Result<(Option<Position>, CheckpointOptions), Trouble> {
+fn reader_options(
+    world: &World,
+    step: &gherkin::Step,
+) -> Result<(Option<Position>, CheckpointOptions), Trouble> {
     let (mut position, mut made) = (None, CheckpointOptions::default());
     for (name, value) in options(step)? {
         match name.as_str() {
             "start" => position = Some(Position(value)),
             "group" => made.group = Some(value),
             "name" => made.name = Some(value),
+            "schema" => made.schema = schema(world, &value)?,
             "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
             other => return Err(Trouble(format!("a checkpoint consumer has no option {other:?}"))),
         }
@@ -213,7 +229,7 @@ async fn close(world: &mut World, name: ReaderName) -> Step {
     let id = reader(world, &name.0)?.id;
     let client = world.client().await;
     let closed = world.within(client.close_consumer(id)).await;
-    world.expect(&["API-4.3.12"], closed, "closing the checkpoint consumer");
+    world.expect(&["API-4.3.12", "API-2.7"], closed, "closing the checkpoint consumer");
     world.settle().await;
     Ok(())
 }

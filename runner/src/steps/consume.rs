@@ -6,16 +6,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use cucumber::{gherkin, given, then, when};
 
 use super::ids::compare;
-use super::params::{ClientName, ConsumerName, Topic, number, options};
-use super::produce::{await_sends, schema};
+use super::params::{ClientName, ConsumerName, Topic, column, number, options};
+use super::produce::await_sends;
+use super::schema::{self, schema};
 use crate::client::{InitialPosition, QueueOptions, Received};
 use crate::judge::{Step, Trouble};
 use crate::world::{Consumer, Delivery, Started, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 5] = ["API-7.2", "API-4.2.1", "API-4.2.6", "IMPL-5.2", "DATA-1.1"];
+const SUBSCRIBE: [&str; 9] = [
+    "DATA-6.3",
+    "DATA-6.1",
+    "API-4.1",
+    "API-7.2",
+    "API-4.2.1",
+    "API-4.2.6",
+    "IMPL-5.2",
+    "DATA-1.1",
+    "API-2.7",
+];
 /// What a failed or fruitless receive can break.
-const RECEIVE: [&str; 15] = [
+const RECEIVE: [&str; 17] = [
+    "API-4.1",
+    "ERR-1.6",
     "IMPL-5.7",
     "IMPL-5.3",
     "API-2.8",
@@ -35,6 +48,8 @@ const RECEIVE: [&str; 15] = [
 /// How long a receive waits for a message that must come. No text says when a negative acknowledgement takes effect, and
 /// the V5 Java client waits a minute; the limit of a step is longer.
 const PATIENCE_MS: u64 = 80_000;
+/// How long nothing comes once nothing is outstanding: longer than a client waits before it attaches again.
+const QUIET_MS: u64 = 1_000;
 
 /// A queue consumer on a subscription that begins at the oldest message.
 #[given(expr = "{consumer} on {topic} with subscription {string}")]
@@ -61,7 +76,7 @@ async fn consumer_of(
 #[given(expr = "{consumer} on {topic} with")]
 #[when(expr = "the application subscribes {consumer} on {topic} with")]
 async fn consumer_with(world: &mut World, name: ConsumerName, topic: Topic, step: &gherkin::Step) -> Step {
-    let options = queue_options(step)?;
+    let options = queue_options(world, step)?;
     subscribe(world, THE, &name.0, &topic.0, options).await
 }
 
@@ -107,11 +122,11 @@ async fn try_subscribe_with(
     topic: Topic,
     step: &gherkin::Step,
 ) -> Step {
-    let options = queue_options(step)?;
+    let options = queue_options(world, step)?;
     try_to_subscribe(world, name.0, topic.0, options).await
 }
 
-fn queue_options(step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
+fn queue_options(world: &World, step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
     let mut made = QueueOptions::default();
     for (name, value) in options(step)? {
         match name.as_str() {
@@ -124,7 +139,7 @@ fn queue_options(step: &gherkin::Step) -> Result<QueueOptions, Trouble> {
                     other => return Err(Trouble(format!("no such initial position: {other}"))),
                 }
             }
-            "schema" => made.schema = schema(&value)?,
+            "schema" => made.schema = schema(world, &value)?,
             "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
             other => return Err(Trouble(format!("a queue consumer has no option {other:?}"))),
         }
@@ -160,18 +175,50 @@ async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count:
     Ok(())
 }
 
+/// Receives and acknowledges until every message that was sent has come, and no more comes again. A message whose
+/// acknowledgement is lost comes again.
+#[when(expr = "{consumer} receives and acknowledges everything")]
+async fn everything(world: &mut World, name: ConsumerName) -> Step {
+    await_sends(world).await;
+    let (mut missing, mut idle) = (sent(world), 0);
+    while !missing.is_empty() || idle < QUIET_MS {
+        let Some(message) = next(world, &name.0, 100).await? else {
+            idle += 100;
+            if idle > PATIENCE_MS {
+                world.broken(&RECEIVE, format!("never received, and nothing else comes: {missing:?}"));
+            }
+            continue;
+        };
+        idle = 0;
+        missing.remove(&text(&message));
+        let handle = message.handle;
+        world.deliveries.push(Delivery { consumer: name.0.clone(), message });
+        acknowledge(world, &name.0, vec![handle]).await?;
+    }
+    Ok(())
+}
+
+/// The values of the messages whose sends succeeded.
+fn sent(world: &World) -> BTreeSet<String> {
+    let stored = world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_))));
+    let text = stored.filter_map(|s| match &s.message.value {
+        crate::client::Value::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    text.collect()
+}
+
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
     let consumer = world.consumer(alias)?;
     let received = world.client().await.receive(consumer.id, Some(wait_ms)).await;
-    Ok(world.expect(&["API-4.4", "API-2.7", "API-4.3"], received, "receive"))
+    Ok(world.expect(&["API-4.4", "API-2.7", "API-4.3", "ERR-1.6", "DATA-6.1"], received, "receive"))
 }
 
 /// Receives until everything that was sent has come. What a lost connection left unacknowledged comes again, as it should.
 #[then(expr = "{consumer} receives everything, some of it perhaps twice")]
 async fn receives_everything(world: &mut World, name: ConsumerName) -> Step {
     await_sends(world).await;
-    let sent = world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_))));
-    let mut missing: BTreeSet<String> = sent.map(|s| text_of(&s.message.value)).collect();
+    let mut missing = sent(world);
     world.deliveries.iter().for_each(|d| _ = missing.remove(&text(&d.message)));
     while !missing.is_empty() {
         match next(world, &name.0, PATIENCE_MS).await? {
@@ -203,12 +250,81 @@ async fn start_receive(world: &mut World, name: ConsumerName) -> Step {
 #[then(expr = "a receive from {consumer} gives nothing within {int} ms")]
 async fn gives_nothing(world: &mut World, name: ConsumerName, wait_ms: u64) -> Step {
     let got = next(world, &name.0, wait_ms).await?;
-    let requirements =
-        ["API-4.4", "API-4.2.4", "API-4.2.1", "API-4.2.6", "IMPL-5.8", "API-3.2.6", "API-3.2.7", "API-4.2.5"];
+    let requirements = [
+        "API-4.4",
+        "API-4.2.4",
+        "API-4.2.1",
+        "API-4.2.6",
+        "IMPL-5.8",
+        "API-3.2.6",
+        "API-3.2.7",
+        "API-4.2.5",
+        "API-2.7",
+    ];
     if let Some(message) = got {
         let text = String::from_utf8_lossy(&message.payload).into_owned();
         world.broken(&requirements, format!("{text:?} came although nothing was outstanding"));
     }
+    Ok(())
+}
+
+/// A receive of several messages gives this many, and never more than it was asked for.
+#[then(expr = "a receive from {consumer} gives {int} of up to {int} messages within {int} ms")]
+async fn gives_several(
+    world: &mut World,
+    name: ConsumerName,
+    count: usize,
+    max: usize,
+    wait_ms: u64,
+) -> Step {
+    let consumer = world.consumer(&name.0)?;
+    let client = world.client().await;
+    let mut got: Vec<Received> = Vec::new();
+    // It may give fewer than are on their way: then the next call gives the others.
+    for _ in 0..count {
+        let left = max - got.len();
+        let asked = u32::try_from(left)?;
+        let received = world.within(client.receive_many(consumer.id, asked, wait_ms)).await;
+        let received = world.expect(&["API-4.5"], received, "receiving several messages");
+        world.judge(&["API-4.5", "API-4.1"], received.len() <= left, || {
+            format!("{} messages came, and the application asked for {}", received.len(), left)
+        });
+        got.extend(received);
+        if got.len() >= count {
+            break;
+        }
+    }
+    world.judge(&["API-4.5", "API-4.1"], got.len() == count, || {
+        format!("{} messages came instead of {count}", got.len())
+    });
+    world.deliveries.extend(got.into_iter().map(|message| Delivery { consumer: name.0.clone(), message }));
+    Ok(())
+}
+
+/// A receive in the hope of a failure, which a later step judges.
+#[when(expr = "the application tries to receive from {consumer}")]
+async fn try_receive(world: &mut World, name: ConsumerName) -> Step {
+    let consumer = world.consumer(&name.0)?;
+    let client = world.client().await;
+    let received = world.within(client.receive(consumer.id, Some(PATIENCE_MS))).await;
+    world.outcome = Some(received.map(|_| ()));
+    Ok(())
+}
+
+/// The received messages have these values, in any order.
+#[then("the received messages have the values")]
+fn have_values(world: &mut World, step: &gherkin::Step) -> Step {
+    let mut left: Vec<_> = world.deliveries.iter().map(|d| d.message.value.clone()).collect();
+    let requirements = ["DATA-6.1", "DATA-6.3", "DATA-3.1"];
+    for expected in column(step)? {
+        let at = left.iter().position(|value| schema::is(value, &expected));
+        let Some(at) = at else {
+            let seen: Vec<String> = left.iter().map(schema::text).collect();
+            world.broken(&requirements, format!("{expected} was sent; {} came", seen.join(" and ")));
+        };
+        left.remove(at);
+    }
+    world.judge(&requirements, left.is_empty(), || format!("{} messages too many came", left.len()));
     Ok(())
 }
 
@@ -252,7 +368,7 @@ async fn acknowledge(world: &mut World, alias: &str, handles: Vec<u64>) -> Step 
     for handle in handles {
         let client = world.client().await;
         let done = world.within(client.acknowledge(consumer.id, handle)).await;
-        world.expect(&["API-4.2.4", "IMPL-5.5"], done, "acknowledgement");
+        world.expect(&["API-4.2.4", "IMPL-5.5", "API-2.7"], done, "acknowledgement");
     }
     world.settle().await;
     Ok(())
@@ -264,7 +380,7 @@ async fn close(world: &mut World, name: ConsumerName) -> Step {
     let consumer = world.consumer(&name.0)?;
     let client = world.client().await;
     let closed = world.within(client.close_consumer(consumer.id)).await;
-    world.expect(&["API-4.2.6"], closed, "closing the consumer");
+    world.expect(&["API-4.2.6", "API-2.7"], closed, "closing the consumer");
     Ok(())
 }
 
@@ -293,6 +409,7 @@ async fn exactly_once(world: &mut World) -> Step {
             "STAB-4.1.1",
         ];
         world.judge(&requirements, times == 1, || {
+            world.rests_on_delivery_of(value.as_bytes());
             format!("{value:?} was sent once and received {times} times")
         });
     }
@@ -322,7 +439,10 @@ fn none_twice(world: &mut World) -> Step {
     let mut came = BTreeSet::new();
     for delivery in &world.deliveries {
         let value = text(&delivery.message);
-        world.judge(&["API-4.2.1"], came.insert(value.clone()), || format!("{value:?} was received twice"));
+        world.judge(&["API-4.2.1"], came.insert(value.clone()), || {
+            world.rests_on_delivery_of(value.as_bytes());
+            format!("{value:?} was received twice")
+        });
     }
     Ok(())
 }
@@ -372,8 +492,11 @@ fn has(world: &mut World, step: &gherkin::Step) -> Step {
     let message = last(world)?;
     for (name, expected) in options(step)? {
         let (requirements, seen): (&[&str], String) = match name.as_str() {
-            "value" => (&["API-3.2.1", "DATA-3.1"], text_of(&message.value)),
-            "payload" => (&["DATA-3.2", "API-3.2.1"], stc_proto::fields::hex(&message.payload)),
+            "value" if schema::is(&message.value, &expected) => continue,
+            "value" => (&["API-3.2.1", "DATA-3.1", "DATA-6.1", "DATA-6.3"], schema::text(&message.value)),
+            "payload" => {
+                (&["DATA-3.2", "API-3.2.1", "DATA-6.3", "DATA-6.1"], stc_proto::fields::hex(&message.payload))
+            }
             "key" => (&["DATA-3.4", "API-3.2.2"], message.key.clone().unwrap_or_else(|| "absent".to_owned())),
             "properties" => (&["DATA-3.5", "API-3.2.3"], message.properties.len().to_string()),
             "event time" => (
@@ -383,6 +506,9 @@ fn has(world: &mut World, step: &gherkin::Step) -> Step {
             "sequence id" => (&["DATA-3.8", "API-3.2.5"], message.sequence_id.to_string()),
             "producer name" => {
                 (&["DATA-3.9"], message.producer_name.clone().unwrap_or_else(|| "absent".to_owned()))
+            }
+            "replicated from" => {
+                (&["DATA-3.13"], message.replicated_from.clone().unwrap_or_else(|| "absent".to_owned()))
             }
             "redelivery count" => (&["DATA-3.11"], message.redelivery_count.to_string()),
             "size" => (&["DATA-3.12"], message.size.to_string()),
@@ -473,12 +599,4 @@ fn last(world: &World) -> Result<Received, Trouble> {
 
 fn text(message: &Received) -> String {
     String::from_utf8_lossy(&message.payload).into_owned()
-}
-
-fn text_of(value: &crate::client::Value) -> String {
-    match value {
-        crate::client::Value::Text(text) => text.clone(),
-        crate::client::Value::Int64(number) => number.to_string(),
-        crate::client::Value::Bytes(bytes) => stc_proto::fields::hex(bytes),
-    }
 }

@@ -30,6 +30,13 @@ fn bucket_hashes(entry: &[StoredMessage]) -> Vec<u16> {
     entry.iter().filter_map(|m| m.key.as_deref()).map(|k| KeyHash::of(k).bucket()).collect()
 }
 
+/// Points at the SEND that brought the entry.
+fn rest_on(world: &World, entry: &[StoredMessage]) {
+    if let Some(message) = entry.first() {
+        world.rests_on_send_of(&message.payload);
+    }
+}
+
 fn place(entry: &[StoredMessage]) -> String {
     entry
         .first()
@@ -53,6 +60,7 @@ async fn some_batch(world: &mut World, topic: Topic) -> Step {
 async fn one_each(world: &mut World, topic: Topic) -> Step {
     for entry in entries(world, &topic.0).await? {
         world.judge(&["KS-9.6", "KS-3.7", "COMPAT-3.7"], entry.len() == 1, || {
+            rest_on(world, &entry);
             format!("{} holds {} messages", place(&entry), entry.len())
         });
     }
@@ -69,6 +77,7 @@ async fn one_bucket(world: &mut World, topic: Topic) -> Step {
         let buckets: BTreeSet<usize> =
             bucket_hashes(&entry).into_iter().map(|hash| segment.buckets.index_of(hash)).collect();
         world.judge(&["KS-3.1", "KS-2.1", "KS-2.3", "KS-2.6", "KS-5.2"], buckets.len() <= 1, || {
+            rest_on(world, &entry);
             format!("{} holds messages of buckets {buckets:?}", place(&entry))
         });
     }
@@ -85,6 +94,7 @@ async fn one_given_bucket(world: &mut World, starts: String) -> Step {
         let bucket = |hash: u16| starts.iter().rposition(|start| *start <= hash);
         let buckets: BTreeSet<Option<usize>> = bucket_hashes(&entry).into_iter().map(bucket).collect();
         world.judge(&["KS-2.3", "KS-2.6"], buckets.len() <= 1, || {
+            rest_on(world, &entry);
             format!("{} holds messages of {} buckets", place(&entry), buckets.len())
         });
     }
@@ -100,11 +110,13 @@ async fn stamped(world: &mut World, topic: Topic) -> Step {
         let Some(metadata) = entry.first().map(|m| &m.metadata) else { continue };
         let stamps = (metadata.entry_hash_min, metadata.entry_hash_max);
         world.judge(&["KS-3.4", "KS-3.3", "KS-3.2"], stamps.0.is_some() && stamps.1.is_some(), || {
+            rest_on(world, &entry);
             format!("{} is not stamped", place(&entry))
         });
         let single: &[&str] = if entry.len() == 1 { &["KS-3.3"] } else { &[] };
         let requirements: Vec<&str> = single.iter().chain(&["KS-3.5", "KS-3.2", "KS-2.1"]).copied().collect();
         world.judge(&requirements, stamps == (Some((*min).into()), Some((*max).into())), || {
+            rest_on(world, &entry);
             format!(
                 "{} is stamped {:?} to {:?} instead of {min} to {max}",
                 place(&entry),
@@ -144,7 +156,10 @@ async fn stamped_with(world: &mut World, min: Hash, max: Hash) -> Step {
 async fn unstamped(world: &mut World, topic: Topic) -> Step {
     for entry in entries(world, &topic.0).await? {
         let stamped = entry.first().is_some_and(|m| m.metadata.entry_hash_min.is_some());
-        world.judge(&["KS-9.6"], !stamped, || format!("{} is stamped", place(&entry)));
+        world.judge(&["KS-9.6"], !stamped, || {
+            rest_on(world, &entry);
+            format!("{} is stamped", place(&entry))
+        });
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ fn category_requirements(category: &str) -> Vec<&'static str> {
         "ConsumerBusy" => &["ERR-2.7"],
         "IncompatibleSchema" => &["ERR-2.8", "ERR-3.6"],
         "NotConnected" => &["ERR-2.10"],
+        "MemoryBufferFull" => &["ERR-2.12", "ERR-3.13"],
         "ProducerQueueFull" => &["ERR-2.11"],
         "InvalidConfiguration" => &["ERR-2.15"],
         "InvalidServiceURL" => &["ERR-2.16"],

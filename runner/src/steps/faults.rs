@@ -1,7 +1,7 @@
 //! Steps that arm faults. A fault that never strikes fails its scenario at the end.
 
 use cucumber::{gherkin, given, when};
-use sim_broker::core::fault::{Fault, FaultEffect, Selector, Side};
+use sim_broker::core::fault::{At, Fault, FaultEffect, Selector, Side};
 use sim_broker::core::journal::Event;
 
 use super::params::Topic;
@@ -42,6 +42,16 @@ async fn answered_anywhere(world: &mut World, count: u32, command: String, code:
 async fn breaks(world: &mut World, command: String, topic: Topic) -> Step {
     let when = selector(world, &command, Some(&topic.0), Side::ToBroker)?;
     arm(world, Fault::new(when, FaultEffect::Close)).await
+}
+
+/// The connection breaks at the next frame of a command, on whatever topic: `at`, and the frame is lost with it, or
+/// `after` the broker acted on it, and the answer is lost.
+#[given(regex = r"^the connection breaks (at|after) the next (\w+)$")]
+#[when(regex = r"^the connection breaks (at|after) the next (\w+)$")]
+async fn breaks_anywhere(world: &mut World, when: String, command: String) -> Step {
+    let at = if when == "after" { At::After } else { At::Before };
+    let when = selector(world, &command, None, Side::ToBroker)?;
+    arm(world, Fault { at, ..Fault::new(when, FaultEffect::Close) }).await
 }
 
 /// Frames of a command towards the broker are held until they are released.

@@ -69,6 +69,7 @@ async fn sent_times(world: &mut World, command: String, times: usize) -> Step {
     let requirements =
         ["ERR-3.4", "ERR-3.6", "ERR-3.5", "ERR-3.11", "API-3.3.5", "IMPL-4.6", "IMPL-4.8", "IMPL-2.8"];
     world.judge(&requirements, sent == times, || {
+        world.rests_on_sent(&command);
         format!("the client sent {command} {sent} times instead of {times}")
     });
     Ok(())
@@ -80,6 +81,7 @@ async fn sent_at_most(world: &mut World, command: String, times: usize) -> Step 
     world.settle().await;
     let sent = world.wire()?.from_clients().filter(|(_, _, c)| c.name() == command).count();
     world.judge(&["IMPL-4.6", "IMPL-4.4", "WIRE-4.10"], sent <= times, || {
+        world.rests_on_sent(&command);
         format!("the client sent {command} {sent} times, more than {times}")
     });
     Ok(())
@@ -91,7 +93,10 @@ async fn sent_none(world: &mut World, command: String) -> Step {
     world.settle().await;
     let sent = world.wire()?.from_clients().filter(|(_, _, c)| c.name() == command).count();
     let requirements = ["API-7.4", "WIRE-6.1.1", "IMPL-2.2", "API-7.3"];
-    world.judge(&requirements, sent == 0, || format!("the client sent {command} {sent} times"));
+    world.judge(&requirements, sent == 0, || {
+        world.rests_on_sent(&command);
+        format!("the client sent {command} {sent} times")
+    });
     Ok(())
 }
 
@@ -100,8 +105,9 @@ async fn sent_none(world: &mut World, command: String) -> Step {
 async fn no_scalable_command(world: &mut World) -> Step {
     world.settle().await;
     let wire = world.wire()?;
-    let first = wire.from_clients().map(|(_, _, c)| c).find(|c| (70..=82).contains(&c.number()));
-    if let Some(command) = first {
+    let first = wire.from_clients().find(|(_, _, c)| (70..=82).contains(&c.number()));
+    if let Some((record, _, command)) = first {
+        world.rests_on(Some(record.n));
         world.broken(
             &["COMPAT-3.2"],
             format!("{} went to a broker that does not advertise scalable topics", command.name()),
@@ -148,6 +154,7 @@ async fn watches_closed(world: &mut World, topic: Topic) -> Step {
     let watches = watches_of(world, &topic.0)?;
     for watch in &watches {
         world.judge(&["WIRE-4.3", "API-3.3.4"], watch.closed_by_client, || {
+            world.rests_on(Some(watch.n));
             format!("the layout watch with session id {} was never closed", watch.command.session_id)
         });
     }
@@ -165,6 +172,7 @@ fn distinct_sessions(world: &mut World) -> Step {
             together |= overlap;
             let same = one.command.session_id == other.command.session_id;
             world.judge(&["WIRE-4.2"], !(overlap && same), || {
+                world.rests_on(Some(other.n));
                 format!("two open layout watches have the session id {}", one.command.session_id)
             });
         }
@@ -209,11 +217,14 @@ fn no_close(world: &mut World) -> Step {
     let wire = world.wire()?;
     let closed = wire.records().iter().find_map(|r| match &r.event {
         Event::TcpClose { side: "broker", reason } if reason.starts_with("SEND for unknown producer") => None,
-        Event::TcpClose { side, reason } => Some(format!("the {side} closed a connection: {reason}")),
+        Event::TcpClose { side, reason } => Some((r.n, format!("the {side} closed a connection: {reason}"))),
         _ => None,
     });
     match closed {
-        Some(message) => world.broken(&["API-2.7", "STAB-4.1.1"], message),
+        Some((n, message)) => {
+            world.rests_on(Some(n));
+            world.broken(&["API-2.7", "STAB-4.1.1"], message)
+        }
         None => Ok(()),
     }
 }
@@ -239,6 +250,7 @@ fn layout_first(world: &mut World, topic: Topic) -> Step {
     let subscriptions = subscriptions_of(world, &topic.0)?.into_iter().map(|s| s.n);
     let attached = producers.chain(subscriptions).min();
     world.judge(&["API-7.4", "WIRE-4.11"], attached.is_none_or(|n| layout.is_some_and(|l| l < n)), || {
+        world.rests_on(attached);
         "the client attached to a segment before any layout had come".to_owned()
     });
     Ok(())
@@ -256,6 +268,7 @@ fn one_producer(world: &mut World, topic: Topic) -> Step {
             .skip(i + 1)
             .any(|other| other.topic == one.topic && one.ended.is_none_or(|end| end > other.n));
         world.judge(&["IMPL-2.8"], !overlapping, || {
+            world.rests_on(Some(one.n));
             format!("two producers were open on {} at a time", one.topic)
         });
     }
@@ -290,15 +303,40 @@ fn named(world: &mut World, producer: ProducerName) -> Step {
         let Some(id) = segment_of(&opened.topic) else { continue };
         let expected = format!("{name}-seg-{id}");
         world.judge(&["WIRE-5.7"], opened.name.as_deref() == Some(&expected), || {
+            world.rests_on(Some(opened.n));
             format!("the producer of segment {id} is called {:?} instead of {expected:?}", opened.name)
         });
     }
     if producers.is_empty() { Err(Trouble::new("no producer was ever opened")) } else { Ok(()) }
 }
 
+/// Every PRODUCER of the topic carries these properties.
+#[then(expr = "every producer of {topic} was opened with")]
+fn opened_with(world: &mut World, topic: Topic, step: &cucumber::gherkin::Step) -> Step {
+    let full = world.topic(&topic.0)?;
+    let wire = world.wire()?;
+    let expected = super::params::options(step)?;
+    let mut opened = 0;
+    for (_, _, command) in wire.from_clients() {
+        let Command::Producer(producer) = command else { continue };
+        if !belongs(&producer.topic, &full) {
+            continue;
+        }
+        opened += 1;
+        for (name, value) in &expected {
+            let there = producer.metadata.iter().any(|p| p.key == *name && p.value == *value);
+            world.judge(&["API-3.1.9"], there, || {
+                format!("PRODUCER of {} does not carry the property {name:?} = {value:?}", producer.topic)
+            });
+        }
+    }
+    if opened > 0 { Ok(()) } else { Err(Trouble::new("no producer was ever opened")) }
+}
+
 /// Every PRODUCER and SUBSCRIBE of a segment went to the broker that the newest layout before it names.
 #[then(expr = "the client attached to every segment of {topic} at the broker that the layout names")]
 async fn at_owner(world: &mut World, topic: Topic) -> Step {
+    world.settle().await;
     let broker = world.broker().await;
     let urls = broker.cluster.as_ref().map(sim_broker::SimCluster::broker_urls).unwrap_or_default();
     let layouts: Vec<_> = watches_of(world, &topic.0)?.into_iter().flat_map(|w| w.layouts).collect();
@@ -317,6 +355,7 @@ async fn at_owner(world: &mut World, topic: Topic) -> Step {
         let url = urls.get(at.0 as usize).cloned().unwrap_or_default();
         judged += 1;
         world.judge(&["WIRE-5.8", "IMPL-1.6"], url == named.broker_url, || {
+            world.rests_on(Some(n));
             format!("segment {id} is at {}, and the client attached at {url}", named.broker_url)
         });
     }
@@ -363,7 +402,7 @@ async fn by_name(world: &mut World, topic: Topic) -> Step {
         .collect();
     let wire = world.wire()?;
     let mut attached = 0;
-    for (_, _, command) in wire.from_clients() {
+    for (record, _, command) in wire.from_clients() {
         let used = match command {
             Command::Producer(c) => &c.topic,
             Command::Subscribe(c) => &c.topic,
@@ -371,6 +410,7 @@ async fn by_name(world: &mut World, topic: Topic) -> Step {
         };
         attached += 1;
         world.judge(&["WIRE-3.1"], expected.contains(used), || {
+            world.rests_on(Some(record.n));
             format!("the client attached to {used:?}, which names no segment of the topic")
         });
     }
@@ -385,11 +425,13 @@ async fn nothing_sent(world: &mut World, segment: u64, topic: Topic) -> Step {
     let full = world.topic(&topic.0)?;
     let wire = world.wire()?;
     let is_it = |t: &str| belongs(t, &full) && segment_of(t) == Some(segment);
-    let sent = wire.sends().iter().filter(|s| s.n > mark && is_it(&s.topic)).count();
-    let opened = wire.producers().iter().filter(|p| p.n > mark && is_it(&p.topic)).count();
+    let sent: Vec<u64> = wire.sends().iter().filter(|s| s.n > mark && is_it(&s.topic)).map(|s| s.n).collect();
+    let opened: Vec<u64> =
+        wire.producers().iter().filter(|p| p.n > mark && is_it(&p.topic)).map(|p| p.n).collect();
     let requirements = ["IMPL-4.3", "WIRE-5.9", "WIRE-2.3", "WIRE-4.11", "IMPL-1.4"];
-    world.judge(&requirements, sent == 0 && opened == 0, || {
-        format!("segment {segment} got {sent} more sends and {opened} more producers")
+    world.judge(&requirements, sent.is_empty() && opened.is_empty(), || {
+        world.rests_on(sent.first().or(opened.first()).copied());
+        format!("segment {segment} got {} more sends and {} more producers", sent.len(), opened.len())
     });
     Ok(())
 }
@@ -413,6 +455,7 @@ async fn none_open(world: &mut World, topic: Topic) -> Step {
     let producers = producers_of(world, &topic.0)?;
     for producer in producers.iter().filter(|p| p.opened) {
         world.judge(&["API-3.3.4"], producer.ended.is_some(), || {
+            world.rests_on(Some(producer.n));
             format!("the producer on {} was never closed", producer.topic)
         });
     }
@@ -447,6 +490,7 @@ fn all_shared(world: &mut World, topic: Topic) -> Step {
     for subscription in &subscriptions {
         let kind = SubType::try_from(subscription.command.sub_type).ok();
         world.judge(&["IMPL-5.2", "IMPL-5.3"], kind == Some(SubType::Shared), || {
+            world.rests_on(Some(subscription.n));
             format!("the subscription on {} is {kind:?} instead of Shared", subscription.command.topic)
         });
     }
@@ -459,6 +503,7 @@ fn no_keys(world: &mut World, topic: Topic) -> Step {
     let subscriptions = subscriptions_of(world, &topic.0)?;
     for subscription in &subscriptions {
         world.judge(&["API-4.2.3"], subscription.command.key_shared_meta.is_none(), || {
+            world.rests_on(Some(subscription.n));
             format!("the subscription on {} carries keySharedMeta", subscription.command.topic)
         });
     }
@@ -472,7 +517,7 @@ async fn acks_at_home(world: &mut World) -> Step {
     let wire = world.wire()?;
     let given = deliveries(&wire);
     let mut acks = 0;
-    for (_, conn, command) in wire.from_clients() {
+    for (record, conn, command) in wire.from_clients() {
         let Command::Ack(ack) = command else { continue };
         for id in &ack.message_id {
             acks += 1;
@@ -480,13 +525,17 @@ async fn acks_at_home(world: &mut World) -> Step {
                 .get(&(conn.0, ack.consumer_id))
                 .is_some_and(|s| s.contains(&(id.ledger_id, id.entry_id)));
             world.judge(&["IMPL-5.5"], known, || {
+                world.rests_on(Some(record.n));
                 format!(
                     "{}:{} was acknowledged on consumer {}, which never gave it",
                     id.ledger_id, id.entry_id, ack.consumer_id
                 )
             });
         }
-        world.judge(&["API-4.2.4"], ack.ack_type == 0, || "an acknowledgement is cumulative".to_owned());
+        world.judge(&["API-4.2.4"], ack.ack_type == 0, || {
+            world.rests_on(Some(record.n));
+            "an acknowledgement is cumulative".to_owned()
+        });
     }
     if acks == 0 {
         world.broken(&["IMPL-5.5", "API-4.2.6"], "messages were acknowledged, and no ACK was sent");
@@ -501,7 +550,7 @@ async fn nacks_at_home(world: &mut World) -> Step {
     let wire = world.wire()?;
     let given = deliveries(&wire);
     let mut asked = 0;
-    for (_, conn, command) in wire.from_clients() {
+    for (record, conn, command) in wire.from_clients() {
         let Command::RedeliverUnacknowledgedMessages(ask) = command else { continue };
         for id in &ask.message_ids {
             asked += 1;
@@ -509,6 +558,7 @@ async fn nacks_at_home(world: &mut World) -> Step {
                 .get(&(conn.0, ask.consumer_id))
                 .is_some_and(|s| s.contains(&(id.ledger_id, id.entry_id)));
             world.judge(&["IMPL-5.6"], known, || {
+                world.rests_on(Some(record.n));
                 format!("redelivery of {}:{} was asked of another consumer", id.ledger_id, id.entry_id)
             });
         }

@@ -21,6 +21,9 @@
 //! | [`journal`] | what went over the wire |
 //! | [`faults`] | faults that are armed |
 //! | [`errors`] | operations that fail |
+//! | [`schema`] | schemas and values |
+//! | [`security`] | tokens, permissions, TLS |
+//! | [`limits`] | queues, memory, operations at the same time |
 //! | [`params`] | parameters: who, which topic, which hash |
 //!
 //! `Given` and `When` steps do things and hold the client to succeed; `Then` steps judge. A step that judges names the
@@ -37,10 +40,13 @@ pub mod faults;
 pub mod ids;
 pub mod journal;
 pub mod layout;
+pub mod limits;
 pub mod params;
 pub mod produce;
 pub mod readers;
 pub mod registration;
+pub mod schema;
+pub mod security;
 pub mod sequence;
 pub mod stored;
 pub mod stream;

@@ -6,16 +6,24 @@ use cucumber::{gherkin, given, then, when};
 use futures_util::FutureExt as _;
 
 use super::params::{ClientName, ProducerName, Topic, column, cycled_keys, number, options};
+use super::schema::schema;
 use crate::client::{
-    AccessMode, Batching, ClientOptions, Compression, Outgoing, ProducerOptions, SchemaKind, Value,
+    AccessMode, Batching, ClientOptions, Compression, Outgoing, ProducerOptions, SchemaKind,
 };
 use crate::judge::{Step, Trouble};
 use crate::world::{Producer, Sent, Started, THE, World};
 
 /// What a failed create can break; also what a failed send can, with the reasons that a scenario gives for it.
-const CREATE: [&str; 5] = ["API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10", "API-3.1.15"];
-const SEND: [&str; 19] = [
+const CREATE: [&str; 8] =
+    ["DATA-6.3", "DATA-6.1", "API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10", "API-3.1.15", "API-2.7"];
+const SEND: [&str; 25] = [
+    "DATA-6.3",
+    "DATA-6.1",
+    "WIRE-10.2",
+    "COMPAT-5.1",
+    "IMPL-1.3",
     "IMPL-4.1",
+    "IMPL-4.8",
     "API-2.8",
     "API-2.7",
     "API-2.10",
@@ -44,11 +52,11 @@ async fn producer(world: &mut World, name: ProducerName, topic: Topic) -> Step {
 }
 
 /// A producer with options: name, access, schema, initial sequence id, batching (`off` or `N messages, M ms`), compression, send timeout
-/// (ms), max pending, block if queue full.
+/// (ms), max pending, block if queue full, property NAME.
 #[given(expr = "{producer} on {topic} with")]
 #[when(expr = "the application creates {producer} on {topic} with")]
 async fn producer_with(world: &mut World, name: ProducerName, topic: Topic, step: &gherkin::Step) -> Step {
-    let options = producer_options(step)?;
+    let options = producer_options(world, step)?;
     create(world, THE, &name.0, &topic.0, options).await
 }
 
@@ -68,11 +76,11 @@ pub(crate) async fn create(
     let full = world.topic(topic)?;
     let object = world.client_object(client).await;
     let options = ProducerOptions { topic: Some(full), ..options };
-    let name = options.name.clone();
+    let (name, schema) = (options.name.clone(), options.schema.clone());
     let client = world.client().await;
     let created = world.within(client.create_producer(object, options)).await;
     let id = world.expect(&CREATE, created, "creating the producer");
-    world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name });
+    world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name, schema });
     Ok(())
 }
 
@@ -86,7 +94,10 @@ async fn start_to_create(world: &mut World, name: ProducerName, topic: Topic) ->
     let task = tokio::task::spawn_local(async move {
         let options = ProducerOptions { topic: Some(full), ..Default::default() };
         let id = client.create_producer(object, options).await?;
-        Ok(Started::Producer(alias, Producer { id, topic: topic.0, name: None }))
+        Ok(Started::Producer(
+            alias,
+            Producer { id, topic: topic.0, name: None, schema: SchemaKind::default() },
+        ))
     });
     world.started.insert("create".to_owned(), task);
     world.settle().await;
@@ -107,19 +118,19 @@ async fn try_to_create_with(
     topic: Topic,
     step: &gherkin::Step,
 ) -> Step {
-    let options = producer_options(step)?;
+    let options = producer_options(world, step)?;
     try_create(world, &name.0, &topic.0, options).await
 }
 
 async fn try_create(world: &mut World, alias: &str, topic: &str, options: ProducerOptions) -> Step {
     let options = ProducerOptions { topic: Some(world.topic(topic)?), ..options };
     let object = world.client_object(THE).await;
-    let name = options.name.clone();
+    let (name, schema) = (options.name.clone(), options.schema.clone());
     let client = world.client().await;
     let created = world.within(client.create_producer(object, options)).await;
     world.outcome = Some(match created {
         Ok(id) => {
-            world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name });
+            world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name, schema });
             Ok(())
         }
         Err(e) => Err(e),
@@ -141,13 +152,13 @@ async fn try_without_topic(world: &mut World) -> Step {
 #[when(expr = "the application tries to build a client for the service URL {string}")]
 async fn try_service_url(world: &mut World, service_url: String) -> Step {
     let client = world.client().await;
-    let options = ClientOptions { service_url, operation_timeout_ms: None };
+    let options = ClientOptions { service_url, ..ClientOptions::default() };
     let opened = world.within(client.open(options)).await;
     world.outcome = Some(opened.map(|_| ()));
     Ok(())
 }
 
-pub(crate) fn producer_options(step: &gherkin::Step) -> Result<ProducerOptions, Trouble> {
+pub(crate) fn producer_options(world: &World, step: &gherkin::Step) -> Result<ProducerOptions, Trouble> {
     let mut made = ProducerOptions::default();
     for (name, value) in options(step)? {
         match name.as_str() {
@@ -161,27 +172,20 @@ pub(crate) fn producer_options(step: &gherkin::Step) -> Result<ProducerOptions, 
                     other => return Err(Trouble(format!("no such access mode: {other}"))),
                 }
             }
-            "schema" => made.schema = schema(&value)?,
+            "schema" => made.schema = schema(world, &value)?,
             "initial sequence id" => made.initial_sequence_id = Some(number(&name, &value)?),
             "batching" => made.batching = Some(batching(&value)?),
             "compression" => made.compression = Some(compression(&value)?),
             "send timeout" => made.send_timeout_ms = Some(number(&name, value.trim_end_matches("ms"))?),
             "max pending" => made.max_pending = Some(number(&name, &value)?),
             "block if queue full" => made.block_if_queue_full = Some(value == "yes"),
-            other => return Err(Trouble(format!("a producer has no option {other:?}"))),
+            other => match other.strip_prefix("property ") {
+                Some(property) => made.properties.push((property.to_owned(), value)),
+                None => return Err(Trouble(format!("a producer has no option {other:?}"))),
+            },
         }
     }
     Ok(made)
-}
-
-/// The schema of this name.
-pub(crate) fn schema(name: &str) -> Result<SchemaKind, Trouble> {
-    match name {
-        "bytes" => Ok(SchemaKind::Bytes),
-        "string" => Ok(SchemaKind::Text),
-        "int64" => Ok(SchemaKind::Int64),
-        other => Err(Trouble(format!("steps know no schema {other:?}"))),
-    }
 }
 
 fn batching(text: &str) -> Result<Batching, Trouble> {
@@ -248,11 +252,12 @@ async fn send_listed(world: &mut World, name: ProducerName, step: &gherkin::Step
     Ok(())
 }
 
-/// One message with attributes: key, value, property NAME, event time, sequence id, deliver after, deliver at,
+/// One message with attributes: key, value (of the producer's schema), property NAME, event time, sequence id, deliver after, deliver at,
 /// replicate to.
 #[when(expr = "{producer} sends a message with")]
 async fn send_with(world: &mut World, name: ProducerName, step: &gherkin::Step) -> Step {
-    let message = outgoing(world, step)?;
+    let kind = world.producer(&name.0)?.schema;
+    let message = outgoing(world, &kind, step)?;
     deliver(world, &name.0, message).await
 }
 
@@ -279,18 +284,27 @@ async fn deliver(world: &mut World, alias: &str, message: Outgoing) -> Step {
 /// A send in the hope of a failure, which a later step judges.
 #[when(expr = "{producer} tries to send a message")]
 async fn try_send(world: &mut World, name: ProducerName) -> Step {
-    try_deliver(world, &name.0, None).await
+    let message = world.next_message(None);
+    try_deliver(world, &name.0, message).await
 }
 
 /// The same with a key.
 #[when(expr = "{producer} tries to send a message with key {string}")]
 async fn try_send_keyed(world: &mut World, name: ProducerName, key: String) -> Step {
-    try_deliver(world, &name.0, Some(key)).await
+    let message = world.next_message(Some(key));
+    try_deliver(world, &name.0, message).await
 }
 
-async fn try_deliver(world: &mut World, alias: &str, key: Option<String>) -> Step {
+/// The same with attributes.
+#[when(expr = "{producer} tries to send a message with")]
+async fn try_send_with(world: &mut World, name: ProducerName, step: &gherkin::Step) -> Step {
+    let kind = world.producer(&name.0)?.schema;
+    let message = outgoing(world, &kind, step)?;
+    try_deliver(world, &name.0, message).await
+}
+
+async fn try_deliver(world: &mut World, alias: &str, message: Outgoing) -> Step {
     let producer = world.producer(alias)?;
-    let message = world.next_message(key);
     let client = world.client().await;
     let outcome = world.within(client.send(producer.id, message.clone())).await;
     world.outcome = Some(outcome.clone().map(|_| ()));
@@ -304,17 +318,12 @@ async fn try_deliver(world: &mut World, alias: &str, key: Option<String>) -> Ste
     Ok(())
 }
 
-fn outgoing(world: &World, step: &gherkin::Step) -> Result<Outgoing, Trouble> {
+fn outgoing(world: &World, kind: &SchemaKind, step: &gherkin::Step) -> Result<Outgoing, Trouble> {
     let mut message = world.next_message(None);
     for (name, value) in options(step)? {
         match name.as_str() {
             "key" => message.key = Some(value),
-            "value" => message.value = Value::Text(value),
-            "int64" => message.value = Value::Int64(number(&name, &value)?),
-            "bytes" => {
-                let bytes = stc_proto::fields::unhex(&value);
-                message.value = Value::Bytes(bytes.ok_or_else(|| Trouble(format!("{value:?} is not hex")))?);
-            }
+            "value" => message.value = super::schema::value(kind, &value)?,
             "event time" => message.event_time_ms = Some(number(&name, &value)?),
             "sequence id" => message.sequence_id = Some(number(&name, &value)?),
             "deliver after" => message.deliver_after_ms = Some(number(&name, value.trim_end_matches("ms"))?),

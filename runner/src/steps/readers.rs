@@ -77,6 +77,7 @@ async fn not_durable(world: &mut World, topic: Topic) -> Step {
         let command = &subscription.command;
         // Durable is the default.
         world.judge(&["API-4.3.4", "API-4.3.13"], command.durable == Some(false), || {
+            world.rests_on(Some(subscription.n));
             format!("the subscription {:?} on {} is durable", command.subscription, command.topic)
         });
     }
@@ -90,7 +91,10 @@ async fn no_acks(world: &mut World) -> Step {
     world.settle().await;
     let mark = world.marks.get("mark").copied().ok_or_else(|| Trouble::new("no step marked the journal"))?;
     let acks = world.wire()?.acks().iter().filter(|(n, ..)| *n > mark).count();
-    world.judge(&["IMPL-7.6"], acks == 0, || format!("{acks} acknowledgements were sent"));
+    world.judge(&["IMPL-7.6"], acks == 0, || {
+        world.rests_on_sent("ACK");
+        format!("{acks} acknowledgements were sent")
+    });
     if world.reading.readers.values().all(|r| r.received.is_empty()) {
         return Err(Trouble::new("nothing was received, so nothing could be acknowledged"));
     }
@@ -103,12 +107,15 @@ async fn silence(world: &mut World) -> Step {
     world.settle().await;
     let mark = marked(world)?;
     let wire = world.wire()?;
-    let sent: Vec<&str> = wire
+    let sent: Vec<(u64, &str)> = wire
         .from_clients()
         .filter(|(r, _, c)| r.n > mark && !matches!(c, Command::Ping(_) | Command::Pong(_)))
-        .map(|(_, _, c)| c.name())
+        .map(|(r, _, c)| (r.n, c.name()))
         .collect();
-    world.judge(&["IMPL-7.4", "IMPL-7.6"], sent.is_empty(), || format!("the client sent {sent:?}"));
+    world.judge(&["IMPL-7.4", "IMPL-7.6"], sent.is_empty(), || {
+        world.rests_on(sent.first().map(|(n, _)| *n));
+        format!("the client sent {:?}", sent.iter().map(|(_, name)| name).collect::<Vec<_>>())
+    });
     Ok(())
 }
 
@@ -118,9 +125,9 @@ async fn only_attaching(world: &mut World) -> Step {
     world.settle().await;
     let mark = marked(world)?;
     let wire = world.wire()?;
-    let since: Vec<&Command> =
-        wire.from_clients().filter(|(r, _, _)| r.n > mark).map(|(_, _, c)| c).collect();
-    for command in &since {
+    let since: Vec<(u64, &Command)> =
+        wire.from_clients().filter(|(r, _, _)| r.n > mark).map(|(r, _, c)| (r.n, c)).collect();
+    for (n, command) in &since {
         let attaching = matches!(
             command,
             Command::Connect(_)
@@ -131,9 +138,12 @@ async fn only_attaching(world: &mut World) -> Step {
                 | Command::Subscribe(_)
                 | Command::Flow(_)
         );
-        world.judge(&["IMPL-7.5"], attaching, || format!("restoring sent {}", command.name()));
+        world.judge(&["IMPL-7.5"], attaching, || {
+            world.rests_on(Some(*n));
+            format!("restoring sent {}", command.name())
+        });
     }
-    if since.iter().any(|c| matches!(c, Command::Subscribe(_))) {
+    if since.iter().any(|(_, c)| matches!(c, Command::Subscribe(_))) {
         Ok(())
     } else {
         Err(Trouble::new("nothing was attached since the mark"))
@@ -146,6 +156,7 @@ async fn not_registered(world: &mut World) -> Step {
     world.settle().await;
     let registrations = registrations(world)?.len();
     world.judge(&["WIRE-6.3.1"], registrations == 0, || {
+        world.rests_on_sent("SCALABLE_TOPIC_SUBSCRIBE");
         format!("the client registered {registrations} times, and it has no group")
     });
     Ok(())
@@ -217,6 +228,15 @@ async fn one_reader(world: &mut World, topic: Topic) -> Step {
     Ok(())
 }
 
+/// No reader is attached any more.
+#[then(expr = "no reader of {topic} is open any more")]
+async fn no_reader(world: &mut World, topic: Topic) -> Step {
+    world.eventually(|world| Ok(open(world, &topic.0)?.is_empty())).await?;
+    let left: usize = open(world, &topic.0)?.values().map(Vec::len).sum();
+    world.judge(&["API-2.7", "API-4.3.12"], left == 0, || format!("{left} readers are still open"));
+    Ok(())
+}
+
 /// The segments are shared between this many members, none of which has none.
 #[then(expr = "the segments of {topic} are shared between {int} members")]
 async fn shared_between(world: &mut World, topic: Topic, members: usize) -> Step {
@@ -263,6 +283,7 @@ async fn start_positions(world: &mut World, topic: Topic, checkpoint: String) ->
         // The last entry read, or the one behind it.
         let fits = start == Some(*position) || start == Some((position.0, position.1 + 1));
         world.judge(&["IMPL-7.3"], fits, || {
+            world.rests_on(Some(subscription.n));
             format!(
                 "the reader of {} starts at {start:?}, and the checkpoint is behind {position:?}",
                 subscription.command.topic

@@ -173,6 +173,7 @@ async fn looked_up(world: &mut World, name: StreamName, topic: Topic) -> Step {
             asks && record.n > ended && record.n < after.n
         });
         world.judge(&["IMPL-8.13"], asked, || {
+            world.rests_on(Some(after.n));
             "the consumer registered again without looking the topic up first".to_owned()
         });
     }
@@ -234,6 +235,7 @@ fn distinct(world: &mut World) -> Step {
         let Command::ScalableTopicSubscribe(c) = &frame.command else { continue };
         together |= !connections.insert(conn);
         world.judge(&["WIRE-6.2.5"], seen.insert((conn, c.consumer_id)), || {
+            world.rests_on(Some(record.n));
             format!("two consumers of one connection registered with the consumer id {}", c.consumer_id)
         });
     }

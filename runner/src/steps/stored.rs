@@ -2,15 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use cucumber::then;
+use cucumber::{then, when};
 use stc_proto::KeyHash;
+use stc_proto::pulsar::MessageMetadata;
 
 use super::params::{Hash, Topic};
 use super::produce::await_sends;
 use crate::client::Value;
+use crate::feature::Need;
 use crate::judge::{Step, Trouble};
 use crate::stored::{self, StoredMessage, describe};
 use crate::world::{THE, World};
+
+/// What a replicator would store, by a connection of the suite's own.
+#[when(expr = "a message that was replicated from {string} is stored in {topic}")]
+async fn replicated(world: &mut World, cluster: String, topic: Topic) -> Step {
+    world.uses(Need::Control);
+    let full = world.topic(&topic.0)?;
+    let broker = world.broker().await;
+    let simulated =
+        broker.cluster.as_ref().ok_or_else(|| Trouble::new("only a simulated cluster takes it"))?;
+    let metadata = MessageMetadata {
+        producer_name: format!("pulsar.repl.{cluster}"),
+        publish_time: simulated.now(),
+        replicated_from: Some(cluster),
+        ..Default::default()
+    };
+    stored::writer::publish(simulated, &full, metadata, "from elsewhere".into()).await
+}
 
 /// Everything that is stored under the topic, once every send has ended.
 async fn all(world: &mut World, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
@@ -29,6 +48,8 @@ fn value(world: &World, index: usize) -> Option<Vec<u8>> {
         Value::Bytes(bytes) => bytes.clone(),
         Value::Text(text) => text.clone().into_bytes(),
         Value::Int64(number) => number.to_be_bytes().to_vec(),
+        // Their payloads depend on the schema; steps on schemas judge them.
+        Value::Bool(_) | Value::Double(_) | Value::Record(_) | Value::Pair(..) => return None,
     })
 }
 
@@ -47,6 +68,7 @@ async fn in_segment_of(world: &mut World, hash: Hash) -> Step {
         world.broken(&["IMPL-2.1"], format!("the message with key {key:?} is stored nowhere"));
     };
     world.judge(&["IMPL-2.1"], message.segment == Some(owner), || {
+        world.rests_on_send_of(&message.payload);
         format!(
             "key {key:?} went to {}; its high half 0x{:04x} belongs to segment {owner}",
             message.place(),
@@ -64,6 +86,7 @@ async fn all_in_range(world: &mut World, topic: Topic) -> Step {
         let (Some(key), Some(range)) = (&message.key, message.range) else { continue };
         let requirements = ["IMPL-2.1", "IMPL-4.5", "IMPL-1.4", "IMPL-1.3", "WIRE-4.11"];
         world.judge(&requirements, range.contains(KeyHash::of(key).segment()), || {
+            world.rests_on_send_of(&message.payload);
             format!(
                 "{} went to {}, whose range is {:04x} to {:04x}",
                 describe(key),
@@ -84,6 +107,7 @@ async fn in_partition(world: &mut World, partitions: u32) -> Step {
         let Some(key) = &message.key else { continue };
         let expected = (KeyHash::of(key).0 & 0x7fff_ffff) % partitions;
         world.judge(&["IMPL-2.7"], message.topic == format!("{topic}-partition-{expected}"), || {
+            world.rests_on_send_of(&message.payload);
             format!("key {key:?} went to {}, and belongs to partition {expected}", message.topic)
         });
     }
@@ -106,11 +130,13 @@ async fn exactly_once(world: &mut World, topic: Topic) -> Step {
         if matches!(sent.outcome, Some(Ok(_))) {
             let lost = ["IMPL-4.5", "API-3.3.3", "API-2.3", "API-2.7", "API-2.8", "API-3.2.14", "API-3.2.1"];
             world.judge(&lost, !places.is_empty(), || {
+                world.rests_on_send_of(&value);
                 format!("the send of {shown:?} succeeded, and the message is stored nowhere")
             });
         }
         let doubled = ["IMPL-4.8", "ERR-3.11", "API-3.2.11", "API-3.2.14", "IMPL-4.5"];
         world.judge(&doubled, places.len() <= 1, || {
+            world.rests_on_send_of(&value);
             format!(
                 "{shown:?} was sent once and is stored {} times, in {}",
                 places.len(),
@@ -142,6 +168,7 @@ async fn in_order(world: &mut World, topic: Topic) -> Step {
         if let Some((before, earlier)) = newest.insert(key, (*index, message)) {
             let requirements = ["API-3.2.12", "KS-5.3", "IMPL-3.3", "API-3.2.14", "API-3.2.11"];
             world.judge(&requirements, before < *index, || {
+                world.rests_on_send_of(&message.payload);
                 format!(
                     "key {key:?}: {:?} was sent before {:?}, and is stored behind it ({} and {})",
                     message.text(),

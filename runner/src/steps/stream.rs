@@ -8,15 +8,29 @@ use cucumber::{gherkin, given, then, when};
 
 use super::params::{ClientName, StreamName, Topic, number, options};
 use super::produce::await_sends;
+use super::schema::schema;
 use crate::client::{ClientError, ConsumerId, InitialPosition, Received, StreamOptions};
 use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 8] =
-    ["IMPL-8.4", "IMPL-8.5", "IMPL-8.1", "IMPL-8.13", "API-4.1.10", "API-4.1.4", "KS-4.3", "API-4.1.9"];
+const SUBSCRIBE: [&str; 12] = [
+    "API-4.1",
+    "WIRE-6.2.6",
+    "IMPL-8.4",
+    "IMPL-8.5",
+    "IMPL-8.1",
+    "IMPL-8.13",
+    "API-4.1.10",
+    "API-4.1.4",
+    "KS-4.3",
+    "API-4.1.9",
+    "DATA-1.1",
+    "API-2.7",
+];
 /// What it can break that a message does not come, or one that must not.
-const RECEIVE: [&str; 17] = [
+const RECEIVE: [&str; 18] = [
+    "API-2.8",
     "API-4.1.8",
     "API-4.1.9",
     "API-4.1.3",
@@ -68,7 +82,7 @@ async fn stream_of(
 #[given(expr = "{stream} on {topic} with")]
 #[when(expr = "the application subscribes {stream} on {topic} with")]
 async fn stream_with(world: &mut World, name: StreamName, topic: Topic, step: &gherkin::Step) -> Step {
-    let options = stream_options(step)?;
+    let options = stream_options(world, step)?;
     subscribe(world, THE, &name.0, &topic.0, options).await
 }
 
@@ -110,12 +124,35 @@ async fn subscribed(world: &mut World, name: StreamName) -> Step {
 /// Subscribing in the hope of a failure, which a later step judges.
 #[when(expr = "the application tries to subscribe {stream} on {topic} with")]
 async fn try_with(world: &mut World, name: StreamName, topic: Topic, step: &gherkin::Step) -> Step {
-    let options = announce(world, &name.0, &topic.0, stream_options(step)?)?;
+    let options = announce(world, &name.0, &topic.0, stream_options(world, step)?)?;
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let subscribed = world.within(client.subscribe_stream(object, options)).await;
     world.outcome = Some(subscribed.map(|_| ()));
     Ok(())
+}
+
+/// Subscribing to neither a topic nor a namespace.
+#[when("the application tries to subscribe a stream consumer to nothing")]
+async fn try_nothing(world: &mut World) -> Step {
+    let options = StreamOptions { subscription: Some("s".to_owned()), ..Default::default() };
+    let object = world.client_object(THE).await;
+    let client = world.client().await;
+    let subscribed = world.within(client.subscribe_stream(object, options)).await;
+    world.outcome = Some(subscribed.map(|_| ()));
+    Ok(())
+}
+
+/// A subscribe to nothing is refused.
+#[then("the subscribe to nothing is refused")]
+fn nothing_refused(world: &mut World) -> Step {
+    match world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))? {
+        Ok(()) => {
+            world.broken(&["API-4.1.1"], "a stream consumer was subscribed to neither topic nor namespace")
+        }
+        Err(ClientError::Failed(_)) => Ok(()),
+        Err(other) => world.surprise(&["API-4.1.1"], other, "the subscribe"),
+    }
 }
 
 /// A subscribe without a subscription name is refused.
@@ -166,11 +203,12 @@ fn ready(world: &mut World, alias: &str, id: ConsumerId) -> Step {
     Ok(())
 }
 
-fn stream_options(step: &gherkin::Step) -> Result<StreamOptions, Trouble> {
+fn stream_options(world: &World, step: &gherkin::Step) -> Result<StreamOptions, Trouble> {
     let mut made = StreamOptions::default();
     for (name, value) in options(step)? {
         match name.as_str() {
             "subscription" => made.subscription = Some(value),
+            "schema" => made.schema = schema(world, &value)?,
             "name" => made.name = Some(value),
             "initial position" => {
                 made.initial_position = match value.as_str() {
@@ -395,7 +433,16 @@ async fn exactly_the_rest(world: &mut World, name: StreamName) -> Step {
         let Some(message) = next(world, &name.0, PATIENCE_MS).await? else {
             let lost: Vec<String> = missing.into_iter().collect();
             world.broken(
-                &["IMPL-6.8", "IMPL-6.3", "IMPL-6.2", "API-4.1.6", "API-4.1.8", "IMPL-6.5", "KS-4.15"],
+                &[
+                    "IMPL-6.8",
+                    "IMPL-6.3",
+                    "IMPL-6.2",
+                    "API-4.1.3",
+                    "API-4.1.6",
+                    "API-4.1.8",
+                    "IMPL-6.5",
+                    "KS-4.15",
+                ],
                 format!("never acknowledged, and yet not delivered again: {}", lost.join(", ")),
             )
         };

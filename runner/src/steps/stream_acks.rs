@@ -48,6 +48,7 @@ async fn individual(world: &mut World, name: StreamName) -> Step {
     let acks = story.acks_where(true);
     for ack in &acks {
         world.judge(&["KS-4.9", "KS-9.2"], !ack.cumulative, || {
+            world.rests_on(Some(ack.n));
             format!("a cumulative acknowledgement went to the shared segment {}", ack.segment)
         });
     }
@@ -68,6 +69,7 @@ async fn cumulative(world: &mut World, name: StreamName) -> Step {
     let acks = story.acks_where(false);
     for ack in &acks {
         world.judge(&["KS-4.11"], ack.cumulative, || {
+            world.rests_on(Some(ack.n));
             format!("an individual acknowledgement went to segment {}, which has one owner", ack.segment)
         });
     }
@@ -129,6 +131,7 @@ async fn nothing(world: &mut World, name: StreamName) -> Step {
     let story = story(world, &name.0).await?;
     let acks = story.acks.iter().filter(|ack| ack.n > mark).count();
     world.judge(&["KS-4.15", "IMPL-6.8"], acks == 0, || {
+        world.rests_on_sent("ACK");
         format!("{acks} acknowledgements were sent that the application did not ask for")
     });
     Ok(())
@@ -173,6 +176,7 @@ async fn acked_since(world: &mut World, segment: u64, name: StreamName) -> Step 
         let open = attachment.is_some_and(|s| s.ended.is_none_or(|end| end > ack.n));
         let on = attachment.and_then(|s| segment_of(&s.command.topic));
         world.judge(&["IMPL-8.12", "KS-4.13", "KS-9.2"], open, || {
+            world.rests_on(Some(ack.n));
             format!("an acknowledgement went to the consumer of segment {on:?} after it was closed")
         });
     }

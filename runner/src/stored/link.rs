@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use stc_proto::pulsar::{CommandConnect, CommandPong, ServerError};
 use stc_proto::{Command, Decoder, Frame};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::judge::Trouble;
@@ -14,9 +14,14 @@ const NAME: &str = concat!("stc-runner ", env!("CARGO_PKG_VERSION"));
 /// The protocol version of Pulsar 5.
 const PROTOCOL_VERSION: i32 = 21;
 
+/// Bytes to a broker and back.
+pub(super) trait Pipe: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Pipe for T {}
+
 /// A connection that has done its handshake.
 pub(super) struct Link {
-    stream: TcpStream,
+    stream: Box<dyn Pipe>,
     buffer: BytesMut,
     decoder: Decoder,
     requests: u64,
@@ -27,6 +32,11 @@ impl Link {
     pub(super) async fn open(address: &str, through: Option<&str>) -> Result<Link, Trouble> {
         let stream = TcpStream::connect(address).await.map_err(|e| Trouble(format!("{address}: {e}")))?;
         stream.set_nodelay(true)?;
+        Link::over(Box::new(stream), through).await
+    }
+
+    /// Does the handshake on a stream that leads to a broker.
+    pub(super) async fn over(stream: Box<dyn Pipe>, through: Option<&str>) -> Result<Link, Trouble> {
         let mut link = Link { stream, buffer: BytesMut::new(), decoder: Decoder::default(), requests: 0 };
         let connect = CommandConnect {
             client_version: NAME.to_owned(),
@@ -48,8 +58,8 @@ impl Link {
     }
 
     /// Sends a command.
-    pub(super) async fn send(&mut self, command: impl Into<Command>) -> Result<(), Trouble> {
-        let bytes = Frame::from(command.into()).to_bytes();
+    pub(super) async fn send(&mut self, frame: impl Into<Frame>) -> Result<(), Trouble> {
+        let bytes = frame.into().to_bytes();
         Ok(self.stream.write_all(&bytes).await?)
     }
 

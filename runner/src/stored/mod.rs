@@ -14,6 +14,7 @@ use crate::wire;
 
 mod link;
 pub mod reader;
+pub mod writer;
 
 /// A stored message.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 pub use axum::http::Method;
+use axum::http::request::Builder;
 use axum::http::{Request, header};
 use serde_json::Value as Json;
 use thiserror::Error;
@@ -62,14 +63,29 @@ pub struct Answer {
 
 /// Access to the admin REST of one broker.
 #[derive(Clone)]
-pub enum Admin {
-    /// A router in this process.
+pub struct Admin {
+    way: Way,
+    /// Shown with every call.
+    token: Option<String>,
+}
+
+#[derive(Clone)]
+enum Way {
     InProcess(Router),
-    /// A base URL, `http://host:port`.
     Http(String),
 }
 
 impl Admin {
+    /// Through a router in this process.
+    pub fn in_process(router: Router, token: Option<String>) -> Admin {
+        Admin { way: Way::InProcess(router), token }
+    }
+
+    /// At a base URL, `http://host:port`.
+    pub fn http(base: String, token: Option<String>) -> Admin {
+        Admin { way: Way::Http(base), token }
+    }
+
     /// One call. The answer may be a refusal.
     ///
     /// # Errors
@@ -77,11 +93,12 @@ impl Admin {
     pub async fn call(&self, method: Method, path: &str, body: Option<Json>) -> Result<Answer, AdminError> {
         let no_answer =
             |message: String| AdminError::NoAnswer { method: method.clone(), path: path.to_owned(), message };
-        match self {
-            Admin::InProcess(router) => in_process(router.clone(), method.clone(), path, body).await,
-            Admin::Http(base) => {
-                let (method, url) = (method.clone(), format!("{}{path}", base.trim_end_matches('/')));
-                tokio::task::spawn_blocking(move || over_http(method, &url, body))
+        let request = |url: &str| request(method.clone(), url, self.token.as_deref());
+        match &self.way {
+            Way::InProcess(router) => in_process(router.clone(), request(path), body).await,
+            Way::Http(base) => {
+                let request = request(&format!("{}{path}", base.trim_end_matches('/')));
+                tokio::task::spawn_blocking(move || over_http(request, body))
                     .await
                     .unwrap_or_else(|e| Err(e.to_string()))
             }
@@ -108,13 +125,15 @@ impl Admin {
     }
 }
 
-async fn in_process(
-    router: Router,
-    method: Method,
-    path: &str,
-    body: Option<Json>,
-) -> Result<Answer, String> {
-    let builder = Request::builder().method(method).uri(path);
+fn request(method: Method, url: &str, token: Option<&str>) -> Builder {
+    let builder = Request::builder().method(method).uri(url);
+    match token {
+        Some(token) => builder.header(header::AUTHORIZATION, format!("Bearer {token}")),
+        None => builder,
+    }
+}
+
+async fn in_process(router: Router, builder: Builder, body: Option<Json>) -> Result<Answer, String> {
     let request = match body {
         Some(json) => {
             builder.header(header::CONTENT_TYPE, "application/json").body(Body::from(json.to_string()))
@@ -131,14 +150,11 @@ async fn in_process(
     Ok(Answer { status, body: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
-fn over_http(method: Method, url: &str, body: Option<Json>) -> Result<Answer, String> {
+fn over_http(builder: Builder, body: Option<Json>) -> Result<Answer, String> {
     let agent = ureq::Agent::new_with_config(
         ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT)).build(),
     );
-    let builder = axum::http::Request::builder()
-        .method(method)
-        .uri(url)
-        .header(header::CONTENT_TYPE, "application/json");
+    let builder = builder.header(header::CONTENT_TYPE, "application/json");
     let request = builder.body(body.map(|b| b.to_string()).unwrap_or_default()).map_err(|e| e.to_string())?;
     let mut response = agent.run(request).map_err(|e| e.to_string())?;
     let status = response.status().as_u16();

@@ -1,11 +1,13 @@
 //! The broker side of a scenario: a simulated cluster of its own, or a broker elsewhere.
 
+use sim_broker::SimCluster;
 use sim_broker::core::config::ClusterConfig;
 use sim_broker::core::fault::FaultStatus;
 use sim_broker::core::ids::BrokerId;
 use sim_broker::core::journal::Record;
 use sim_broker::core::profile::{Feature, Profile};
-use sim_broker::{SimCluster, TcpOptions};
+use sim_broker::core::security::Security;
+use sim_broker::net::{TcpOptions, Tls, TlsOptions};
 use stc_reports::TargetKind;
 
 use crate::feature::Need;
@@ -70,6 +72,10 @@ pub struct Setup {
     pub entry_buckets: bool,
     /// Whether every command of the brokers has fields that no release knows.
     pub unknown_fields: bool,
+    /// Who may connect, and do what. The suite's own calls are those of [`SUITE`], which has to be a superuser.
+    pub security: Option<Security>,
+    /// Whether the brokers also speak TLS, with a certificate of their own.
+    pub tls: bool,
     /// Seed of the cluster.
     pub seed: u64,
 }
@@ -83,6 +89,8 @@ impl Setup {
             without: Vec::new(),
             entry_buckets: true,
             unknown_fields: false,
+            security: None,
+            tls: false,
             seed,
         }
     }
@@ -96,9 +104,36 @@ impl Setup {
         let mut config = ClusterConfig::new(profile);
         config.brokers = self.brokers;
         config.unknown_fields = self.unknown_fields;
+        config.security = self.security.clone();
         config.seed = self.seed;
         Ok(config)
     }
+
+    fn certificate(&self) -> Result<Option<Tls>, Trouble> {
+        Ok(if self.tls { Some(Tls::self_signed(self.brokers, None)?) } else { None })
+    }
+
+    /// What the suite's own calls show.
+    fn token(&self) -> Option<String> {
+        self.security.as_ref().map(|_| token(SUITE))
+    }
+}
+
+/// Who the suite is to a cluster that asks.
+pub const SUITE: &str = "suite";
+
+/// The token of a principal at first.
+pub fn token(principal: &str) -> String {
+    format!("{principal}-token")
+}
+
+/// How a broker is reached by TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerTls {
+    /// `pulsar+ssl://host:port`.
+    pub service_url: String,
+    /// The certificates that a client trusts, as PEM text.
+    pub trust_pem: String,
 }
 
 /// A running broker side.
@@ -106,6 +141,8 @@ impl Setup {
 pub struct Broker {
     /// Where clients connect: every broker of a simulated cluster, since any of them may die.
     pub service_url: String,
+    /// Where clients connect for TLS, and what they have to trust, on clusters that speak it.
+    pub tls: Option<BrokerTls>,
     /// Admin REST of the first broker.
     pub admin: Admin,
     /// The simulated cluster, if it is one.
@@ -128,25 +165,37 @@ impl Broker {
         match target {
             TargetConfig::Url { service_url, admin_url } => Ok(Broker {
                 service_url: service_url.clone(),
-                admin: Admin::Http(admin_url.clone()),
+                tls: None,
+                admin: Admin::http(admin_url.clone(), None),
                 cluster: None,
                 in_memory: false,
             }),
             TargetConfig::Memory => {
-                let cluster = SimCluster::in_memory(setup.cluster()?);
+                let cluster = match setup.certificate()? {
+                    Some(tls) => SimCluster::in_memory_with_tls(setup.cluster()?, tls),
+                    None => SimCluster::in_memory(setup.cluster()?),
+                };
+                let router = sim_broker::admin::router(cluster.clone(), BrokerId(0));
                 Ok(Broker {
                     service_url: every_broker(&cluster),
-                    admin: Admin::InProcess(sim_broker::admin::router(cluster.clone(), BrokerId(0))),
+                    tls: by_tls(&cluster),
+                    admin: Admin::in_process(router, setup.token()),
                     cluster: Some(cluster),
                     in_memory: true,
                 })
             }
             TargetConfig::Tcp => {
-                let cluster = SimCluster::tcp(setup.cluster()?, TcpOptions::default()).await?;
+                let tls = setup.certificate()?.map(TlsOptions::new);
+                let options = TcpOptions { tls, ..TcpOptions::default() };
+                let cluster = SimCluster::tcp(setup.cluster()?, options).await?;
                 let admin = cluster.admin_urls().into_iter().next();
                 Ok(Broker {
                     service_url: every_broker(&cluster),
-                    admin: Admin::Http(admin.ok_or_else(|| Trouble::new("the cluster has no admin URL"))?),
+                    tls: by_tls(&cluster),
+                    admin: Admin::http(
+                        admin.ok_or_else(|| Trouble::new("the cluster has no admin URL"))?,
+                        setup.token(),
+                    ),
                     cluster: Some(cluster),
                     in_memory: false,
                 })
@@ -181,4 +230,9 @@ impl Broker {
             cluster.shutdown().await;
         }
     }
+}
+
+fn by_tls(cluster: &SimCluster) -> Option<BrokerTls> {
+    let trust_pem = cluster.tls()?.trust_pem().to_owned();
+    Some(BrokerTls { service_url: cluster.broker_urls_tls().into_iter().next()?, trust_pem })
 }

@@ -51,7 +51,7 @@ fn scenarios_without_needs_run_by_url_and_the_wire_tells_what_the_control_api_te
         assert_eq!(result.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", result.id, result.failure);
     }
 
-    let admin = Admin::Http(admin_url);
+    let admin = Admin::http(admin_url, None);
     let mut read = 0;
     runtime.block_on(async {
         let get = |path: &'static str| admin.must(axum::http::Method::GET, path, None);

@@ -9,3 +9,4 @@ mod known;
 mod run;
 mod selection;
 mod suite;
+mod tap;

@@ -193,3 +193,45 @@ fn a_target_that_does_not_start_is_no_fault_of_the_client() {
     assert_eq!(result.verdict, Verdict::CouldNotRun);
     assert!(result.reason.unwrap().contains("no-such-profile"));
 }
+
+#[test]
+fn steps_know_which_wire_records_are_theirs() {
+    let result = one("    Given a scalable topic with 2 segments\n    And a producer on the topic\n    \
+        When the producer sends a message with key \"a\"\n    Then every message of the topic is stored exactly once\n");
+    let ends: Vec<u64> =
+        result.steps.iter().map(|s| s.wire.expect("the cluster runs from the first step on")).collect();
+    assert!(ends.is_sorted(), "{ends:?}");
+    let sent = result.transcript.iter().find(|r| r.name == "SEND").expect("a message was sent");
+    assert!(
+        (ends[1] + 1..=ends[2]).contains(&sent.n),
+        "SEND is record {}, the steps end at {ends:?}",
+        sent.n
+    );
+    assert_eq!((sent.from.as_str(), &sent.to), ("client", &format!("broker {}", sent.broker.unwrap())));
+    assert_eq!(sent.entry.as_ref().unwrap()["metadata"]["partition_key"], "a");
+}
+
+#[cfg(feature = "deviants")]
+#[test]
+fn a_failure_points_at_the_frame_that_shows_it() {
+    use stc_runner::client::reference::Deviant;
+    let suite = Suite::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../features")).unwrap();
+    let cases = [
+        ("route-low-half", "C2-keyed-high-half/latin-accent", "SEND"),
+        ("checkpoint-durable", "C9-no-subscription", "SUBSCRIBE"),
+    ];
+    for (deviant, id, name) in cases {
+        let mut config = config(1);
+        config.environment = Arc::new(Environment {
+            target: TargetConfig::Memory,
+            profile: "spec-1.0".to_owned(),
+            client: Arc::new(ReferenceFactory { deviant: Some(Deviant::by_name(deviant).unwrap()) }),
+        });
+        let scenario = suite.scenarios.iter().find(|s| s.id == id).unwrap();
+        let result = run(&[scenario], &config).pop().unwrap();
+        assert_eq!(result.verdict, Verdict::Fail, "{deviant}");
+        let record = result.failure.unwrap().record.expect("one frame shows it");
+        let shown = result.transcript.iter().find(|r| r.n == record).expect("the frame is in the transcript");
+        assert_eq!((shown.name.as_str(), shown.from.as_str()), (name, "client"), "{deviant}");
+    }
+}

@@ -102,6 +102,31 @@ impl Control {
         self.cluster.with(|c, now| c.move_controller(topic, to, now))
     }
 
+    /// The transaction coordinators by number, and who leads each one.
+    pub fn coordinators(&self) -> Vec<(u64, Option<BrokerId>)> {
+        self.cluster.read(|c| c.coordinators().iter().map(|c| (c.id(), c.leader)).collect())
+    }
+
+    /// Begins an election of a transaction coordinator, which lasts until [`Control::elect_coordinator`].
+    pub fn depose_coordinator(&self, id: u64) -> Result<(), ControlError> {
+        self.cluster.with(|c, now| c.depose_coordinator(id, now))
+    }
+
+    /// Gives a transaction coordinator a leader: the broker that is named, else the one that its number and the seed say.
+    pub fn elect_coordinator(&self, id: u64, to: Option<BrokerId>) -> Result<(), ControlError> {
+        self.cluster.with(|c, now| c.elect_coordinator(id, to, now))
+    }
+
+    /// From now on the ends of transactions are decided and not carried out: nobody is told, END_TXN is not answered.
+    pub fn hold_ends(&self) {
+        self.cluster.with(|c, now| c.hold_ends(now));
+    }
+
+    /// Carries out the ends that were held, and holds no more.
+    pub fn release_ends(&self) {
+        self.cluster.with(|c, now| c.release_ends(now));
+    }
+
     /// Gives everything that a running broker owns to the others, as before a restart. It stays up.
     pub fn unload_broker(&self, broker: BrokerId) -> Result<(), ControlError> {
         self.cluster.with(|c, now| c.unload_broker(broker, now))

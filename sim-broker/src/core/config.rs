@@ -11,8 +11,11 @@ pub struct ClusterConfig {
     pub profile: Profile,
     /// Decides which broker owns what.
     pub seed: u64,
-    /// How long the topics and controllers of a killed broker stay unavailable before others own them, in ms.
+    /// How long the topics, controllers and coordinators of a killed broker stay unavailable before others have them, in
+    /// ms.
     pub failover_ms: u64,
+    /// How many transaction coordinators there are.
+    pub coordinators: u32,
     /// How the timers of controllers run.
     pub pace: Pace,
     /// Whether a LOOKUP at a broker that does not own the topic is answered Redirect instead of Connect.
@@ -51,6 +54,7 @@ impl ClusterConfig {
             profile,
             seed: 0,
             failover_ms: 1_000,
+            coordinators: 16,
             pace: Pace { grace_ms: 60_000, drain_poll_ms: 2_000, drain_poll_max_ms: 15 * 60_000 },
             redirect_lookups: false,
             unknown_fields: false,
@@ -64,6 +68,3 @@ impl ClusterConfig {
 /// How often a connection is pinged, in ms. One that was silent for two of these is closed; so is one whose
 /// handshake takes longer than one.
 pub const KEEP_ALIVE_MS: Millis = 30_000;
-
-/// How many transaction coordinators a cluster has.
-pub const COORDINATORS: u64 = 16;

@@ -55,6 +55,28 @@ impl fmt::Display for ConsumerKey {
     }
 }
 
+/// A transaction: its coordinator (`txnid_most_bits`) and its number there (`txnid_least_bits`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TxnId {
+    /// The coordinator.
+    pub coordinator: u64,
+    /// The number that the coordinator gave.
+    pub number: u64,
+}
+
+impl TxnId {
+    /// The transaction of a command: none unless both halves are there.
+    pub fn of(most: Option<u64>, least: Option<u64>) -> Option<Self> {
+        Some(TxnId { coordinator: most?, number: least? })
+    }
+}
+
+impl fmt::Display for TxnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}:{}]", self.coordinator, self.number)
+    }
+}
+
 /// Names for producers that come without one: `<prefix>-<n>`, where n counts up across the whole cluster.
 #[derive(Debug, Clone)]
 pub struct ProducerNames {

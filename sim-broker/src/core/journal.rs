@@ -9,7 +9,7 @@ use stc_proto::{Entry, Frame, batch, fields};
 
 use super::{
     config::JournalConfig,
-    ids::{BrokerId, ConnId, Millis},
+    ids::{BrokerId, ConnId, Millis, TxnId},
 };
 
 /// How many bytes of a payload are rendered.
@@ -98,6 +98,24 @@ pub enum Event {
         /// Ids of the sealed segments.
         sealed: Vec<u64>,
     },
+    /// A transaction coordinator has another leader, which the record names as its broker, or none.
+    Coordinator {
+        /// The coordinator.
+        id: u64,
+        /// `lead` (a broker leads from now on) or `elect` (an election began).
+        change: &'static str,
+    },
+    /// Something happened to a transaction.
+    Txn {
+        /// The transaction.
+        txn: TxnId,
+        /// At its coordinator: `open`, `add` (a topic or subscription), `committing` or `aborting` (decided), `timeout`,
+        /// `committed`, `aborted` or `timed-out` (carried out). On a topic or subscription: `commit`, `abort`, or `forget`
+        /// (it had something that the coordinator was never told about).
+        change: &'static str,
+        /// The topic, or `SUBSCRIPTION on TOPIC`; empty where it is about none.
+        detail: String,
+    },
     /// The controller of a scalable topic did something by itself.
     Controller {
         /// The topic.
@@ -124,6 +142,8 @@ impl Event {
             Event::Mark { .. } => "MARK",
             Event::Layout { .. } => "LAYOUT",
             Event::Controller { .. } => "CONTROLLER",
+            Event::Coordinator { .. } => "COORDINATOR",
+            Event::Txn { .. } => "TXN",
         }
     }
 }
@@ -193,6 +213,13 @@ fn event_fields(event: &Event) -> Json {
             json!({ "id": id, "effect": effect, "command": command, "held": held })
         }
         Event::Admin { text } | Event::Mark { text } => json!({ "text": text }),
+        Event::Coordinator { id, change } => json!({ "id": id, "change": change }),
+        Event::Txn { txn: TxnId { coordinator, number }, change, detail } => json!({
+            "txnid_most_bits": coordinator,
+            "txnid_least_bits": number,
+            "change": change,
+            "detail": detail,
+        }),
         Event::Controller { topic, change, detail } => {
             json!({ "topic": topic, "change": change, "detail": detail })
         }

@@ -10,6 +10,7 @@
 //! | [`topic`] | one stored topic: its messages, producers, subscriptions and schemas |
 //! | [`cluster`] | brokers, connections, scalable topics: everything around stored topics |
 //! | [`controller`] | registrations of ordered consumers, and who reads what |
+//! | [`coordinator`] | transaction coordinators and their transactions |
 //! | [`config`] | how a cluster is set up |
 //! | [`profile`] | which broker a cluster plays, as data |
 //! | [`security`] | who may do what, as configuration |
@@ -19,6 +20,7 @@
 pub mod cluster;
 pub mod config;
 pub mod controller;
+pub mod coordinator;
 pub mod effects;
 pub mod fault;
 pub mod ids;
@@ -30,6 +32,6 @@ pub mod topic;
 pub use cluster::{Addresses, Cluster, Output};
 pub use config::{ClusterConfig, JournalConfig, KEEP_ALIVE_MS};
 pub use effects::{Effect, Effects};
-pub use ids::{BrokerId, ConnId, ConsumerKey, Millis, ProducerKey};
+pub use ids::{BrokerId, ConnId, ConsumerKey, Millis, ProducerKey, TxnId};
 pub use profile::Profile;
 pub use security::{Action, Authorization, Security};

@@ -20,4 +20,5 @@ mod model;
 mod ordered;
 mod recorded;
 mod security;
+mod transactions;
 mod watch;

@@ -112,6 +112,10 @@ impl Segment for Reader {
         &mut self.place
     }
 
+    fn is_attached(&self) -> bool {
+        self.place.is_attached()
+    }
+
     fn retry_at(&self) -> Option<Millis> {
         self.place.retry_at().filter(|_| self.wanted)
     }

@@ -117,6 +117,7 @@ impl Bench {
                     Effect::Forget { segment } => format!("forget {segment}"),
                     Effect::Opened(Ok(())) => "opened".into(),
                     Effect::Opened(Err(error)) => format!("failed {}", error.category()),
+                    Effect::Transaction(effect) => panic!("{effect:?}"),
                     Effect::Closed => "closed".into(),
                 };
                 self.log.push(line);

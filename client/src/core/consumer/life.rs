@@ -10,6 +10,10 @@ use crate::core::{
     place::Place,
     session::Session,
     tracker::View,
+    transaction::{
+        TxnId,
+        acks::{TxnAck, TxnAcks},
+    },
 };
 
 /// How far the end of a consumer is.
@@ -43,6 +47,7 @@ pub(crate) struct Life<H, D, O> {
     pub(crate) assignment: Option<Assignment>,
     pub(crate) effects: Vec<Effect<H, D, O>>,
     pub(crate) rng: Rng,
+    pub(crate) txn_acks: TxnAcks,
     backoff: BackoffLimits,
     /// `None` for a consumer that no controller knows.
     session: Option<Session>,
@@ -65,6 +70,7 @@ impl<H, D, O> Life<H, D, O> {
             assignment: None,
             effects: Vec::new(),
             session: registers.then(|| Session::new(config.backoff, rng.fork(), deviance)),
+            txn_acks: TxnAcks::new(config.open_limit, Backoff::new(config.backoff, rng.fork())),
             rng,
             backoff: config.backoff,
             generation: 0,
@@ -94,6 +100,14 @@ impl<H, D, O> Life<H, D, O> {
         self.generation += 1;
         let attempt = place.begin(self.generation);
         self.effects.push(Effect::Subscribe(Subscribe { segment, topic: topic.to_owned(), attempt, how }));
+    }
+
+    // ---- transactions ----
+
+    /// Begins acknowledgements in a transaction, each with the topic of its segment.
+    pub(crate) fn acknowledge_in(&mut self, group: u64, txn: TxnId, acks: Vec<(String, TxnAck)>, now: Now) {
+        let effects = &mut self.effects;
+        self.txn_acks.begin(group, txn, acks, now.mono, |effect| effects.push(Effect::Transaction(effect)));
     }
 
     // ---- opening ----

@@ -23,6 +23,7 @@ use super::{
     place::{Attempt, Place},
     session::Register,
     tracker::View,
+    transaction::{TxnId, acks},
 };
 
 /// A message for the application.
@@ -75,12 +76,17 @@ pub(crate) enum Effect<H, D, O> {
     Opened(Result<(), Error>),
     /// Nothing is attached any more.
     Closed,
+    /// Carries an acknowledgement in a transaction on.
+    Transaction(acks::Effect),
     Own(O),
 }
 
 /// A segment of a consumer.
 pub(crate) trait Segment {
     fn place(&mut self) -> &mut Place;
+
+    /// Whether entries can be acknowledged now.
+    fn is_attached(&self) -> bool;
 
     /// When it may be attached, if it waits for that and this consumer is to read it.
     fn retry_at(&self) -> Option<Millis>;
@@ -131,6 +137,9 @@ pub(crate) trait Core {
     /// REACHED_END_OF_TOPIC. For ordered consumers it changes nothing: their controller notices what is drained, and a
     /// reader without a group asks for the end itself.
     fn end_of_topic(&mut self, _segment: u64, _now: Now) {}
+
+    /// A transaction that this consumer acknowledged in ended.
+    fn on_transaction_end(&mut self, _txn: TxnId, _committed: bool, _now: Now) {}
 
     /// What has to be done before the controller is told and everything is let go.
     fn before_close(&mut self, _now: Now) {}
@@ -247,14 +256,16 @@ pub(crate) trait Core {
 
     /// SUBSCRIBE failed, or no connection could be made for it.
     fn attach_failed(&mut self, segment: u64, generation: u64, error: Error, now: Now) {
+        let deviance = self.life().deviance;
         let Some(known) = self.parts().1.get_mut(&segment) else { return };
-        if !known.place().failed(generation, &error, now) {
+        if !known.place().failed(generation, &error, now, deviance) {
             return;
         }
         tracing::debug!(segment, %error, "subscribing to a segment failed");
         self.on_lost(segment, false);
+        let again = error.is_transient() || self.parts().0.deviance.retries_refusal(&error);
         let forgives = |segment| self.forgives(segment, &error);
-        let passes = error.is_transient() || self.segments().get(&segment).is_some_and(forgives);
+        let passes = again || self.segments().get(&segment).is_some_and(forgives);
         self.parts().0.attempt_failed(error, passes);
         self.advance(now);
     }
@@ -285,6 +296,32 @@ pub(crate) trait Core {
         self.advance(now);
     }
 
+    // ---- events of transactions ----
+
+    /// A transaction's coordinator knows of a subscription, or cannot be told.
+    fn enlisted(&mut self, ticket: u64, result: Result<(), Error>, now: Now) {
+        let (life, _) = self.parts();
+        let effects = &mut life.effects;
+        life.txn_acks.enlisted(ticket, result, |effect| effects.push(Effect::Transaction(effect)));
+        self.advance(now);
+    }
+
+    /// A broker answered an acknowledgement in a transaction, or will not.
+    fn txn_ack_answered(&mut self, ticket: u64, result: Result<(), Error>, now: Now) {
+        let (life, _) = self.parts();
+        let effects = &mut life.effects;
+        let effect = |effect| effects.push(Effect::Transaction(effect));
+        life.txn_acks.answered(ticket, result, now.mono, effect);
+        self.advance(now);
+    }
+
+    /// A transaction ended.
+    fn transaction_ended(&mut self, txn: TxnId, committed: bool, now: Now) {
+        self.parts().0.txn_acks.ended(txn);
+        self.on_transaction_end(txn, committed, now);
+        self.advance(now);
+    }
+
     // ---- time ----
 
     /// The time has come that [`Core::next_deadline`] gave.
@@ -298,7 +335,9 @@ pub(crate) trait Core {
     fn next_deadline(&self) -> Option<Millis> {
         let retries = self.segments().values().filter_map(Segment::retry_at);
         let attaching = retries.min().filter(|_| self.life().may_attach());
-        [attaching, self.own_deadline(), self.life().next_deadline()].into_iter().flatten().min()
+        let attached = |id: u64| self.segments().get(&id).is_some_and(Segment::is_attached);
+        let txn_acks = self.life().txn_acks.next_deadline(attached);
+        [attaching, self.own_deadline(), self.life().next_deadline(), txn_acks].into_iter().flatten().min()
     }
 
     // ---- inside ----
@@ -320,6 +359,10 @@ pub(crate) trait Core {
         if self.life().is_opening() && self.is_ready() {
             self.parts().0.opened(Ok(()));
         }
+        let (life, segments) = self.parts();
+        let effects = &mut life.effects;
+        let attached = |id: u64| segments.get(&id).map(Segment::is_attached);
+        life.txn_acks.step(now.mono, attached, |effect| effects.push(Effect::Transaction(effect)));
         let (life, segments) = self.parts();
         if life.is_detaching() && segments.is_empty() {
             life.closed();

@@ -45,7 +45,7 @@ impl ProducerCore {
         if error.is_segment_gone() {
             self.gone(segment, error, now);
         } else if error.is_transient() || own_shadow {
-            producer.place.failed(generation, &error, now);
+            producer.place.failed(generation, &error, now, self.config.deviance);
         } else {
             producer.place.link = Link::Idle;
             producer.keep = false;
@@ -130,10 +130,14 @@ impl ProducerCore {
     pub(crate) fn disconnected(&mut self, segment: u64, now: Now) {
         if let Some(producer) = self.segments.get_mut(&segment)
             && producer.place.disconnected(now)
-            && self.config.deviance.is(Deviant::SurfaceReconnect)
         {
-            let failed = producer.take_pending();
-            self.settle_all(&failed, &Error::not_connected("the connection was lost"));
+            if self.config.deviance.is(Deviant::DiesWithConnection) {
+                return self.abort(&Error::closed("producer"));
+            }
+            if self.config.deviance.is(Deviant::SurfaceReconnect) {
+                let failed = producer.take_pending();
+                self.settle_all(&failed, &Error::not_connected("the connection was lost"));
+            }
         }
         self.advance(now);
     }

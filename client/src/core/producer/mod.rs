@@ -39,6 +39,7 @@ use super::{
     place::Place,
     routing::Router,
     tracker::View,
+    transaction::TxnId,
 };
 
 /// What an application can set on a producer, as far as the state machine needs it.
@@ -94,7 +95,15 @@ pub(crate) enum Effect {
         sequence_id: u64,
         highest: u64,
         messages: i32,
+        txn: Option<TxnId>,
         bytes: Bytes,
+    },
+    /// Tells a transaction's coordinator that the segment is written to; the answer goes to
+    /// [`ProducerCore::enlisted`].
+    Enlist {
+        segment: u64,
+        topic: String,
+        txn: TxnId,
     },
     /// Sends CLOSE_PRODUCER; its answer goes to [`ProducerCore::detached`].
     Detach {
@@ -218,6 +227,11 @@ impl ProducerCore {
         self.next_order += 1;
         let order = message.order;
         self.pending.insert(order);
+        let changed = self.deviance().is(Deviant::LayoutChangeShows) && std::mem::take(&mut self.failed_once);
+        if changed || (order == 0 && self.deviance().is(Deviant::CreateNotReady)) {
+            self.settle(&message, Err(Error::new(Category::Unknown, "the producer is not ready")));
+            return order;
+        }
         let broken = self.failed_once && self.deviance().is(Deviant::BrokenAfterError);
         if self.closing || broken {
             self.settle(&message, Err(Error::closed("producer")));
@@ -274,6 +288,9 @@ impl ProducerCore {
 
     /// Works by this layout from now on.
     pub(crate) fn apply_layout(&mut self, view: View, now: Now) {
+        if self.deviance().is(Deviant::LayoutChangeShows) {
+            self.failed_once |= view.layout.epoch != self.view.layout.epoch;
+        }
         self.view = view;
         self.buckets_observed |= self.view.layout.has_buckets();
         let exclusive = self.config.access != ProducerAccessMode::Shared;
@@ -328,7 +345,7 @@ impl ProducerCore {
         let unrouted = (!self.unrouted.is_empty()).then_some(self.unrouted_until);
         let segments = self.segments.iter().filter_map(|(id, producer)| match producer.place.link {
             Link::Waiting(until) if self.synced && producer.wanted() => Some(until),
-            Link::Attached if !producer.queue.is_empty() && !self.blocked(*id) => producer.due,
+            Link::Attached if producer.has_ready() && !self.blocked(*id) => producer.due,
             _ => None,
         });
         segments.chain(timeouts).chain(unrouted).min()
@@ -373,6 +390,7 @@ fn transmit(segment: u64, flight: &Flight) -> Effect {
         sequence_id: flight.sequence_id,
         highest: flight.highest,
         messages: flight.size,
+        txn: flight.txn,
         bytes: flight.bytes.clone(),
     }
 }

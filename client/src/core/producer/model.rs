@@ -3,7 +3,7 @@
 //! once, and those of a key in the order of their sends.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -40,6 +40,8 @@ struct Model {
     layout: BrokerLayout,
     pushes: VecDeque<View>,
     attaches: Vec<Attach>,
+    enlists: Vec<(u64, TxnId)>,
+    enlisted: BTreeSet<(u64, TxnId)>,
     pipes: BTreeMap<u64, Pipe>,
     stored: BTreeMap<u64, Vec<(Option<String>, String)>>,
     results: BTreeMap<u64, Result<MessageId, Error>>,
@@ -84,6 +86,8 @@ impl Model {
             layout,
             pushes: VecDeque::new(),
             attaches: Vec::new(),
+            enlists: Vec::new(),
+            enlisted: BTreeSet::new(),
             pipes: BTreeMap::new(),
             stored: BTreeMap::new(),
             results: BTreeMap::new(),
@@ -116,6 +120,7 @@ impl Model {
                 Effect::Settle { order, result } => {
                     assert!(self.results.insert(order, result).is_none(), "settled twice");
                 }
+                Effect::Enlist { segment, txn, .. } => self.enlists.push((segment, txn)),
                 Effect::Opened(_) | Effect::Closed => {}
             }
         }
@@ -132,7 +137,8 @@ impl Model {
         };
         let now = self.now();
         let order = self.core.next_order;
-        self.core.send(message(order, key.as_deref()), now);
+        let txn = (self.pick(3) == 0).then_some(TxnId { coordinator: 0, number: order / 20 });
+        self.core.send(Outgoing { txn, ..message(order, key.as_deref()) }, now);
     }
 
     /// A layout change: the broker closes what is attached and pushes, each on its own way to the client.
@@ -172,6 +178,19 @@ impl Model {
         true
     }
 
+    /// A coordinator answers, in any order.
+    fn enlist(&mut self) -> bool {
+        if self.enlists.is_empty() {
+            return false;
+        }
+        let at = self.pick(self.enlists.len());
+        let (segment, txn) = self.enlists.remove(at);
+        let now = self.now();
+        self.core.enlisted(segment, txn, Ok(()), now);
+        self.enlisted.insert((segment, txn));
+        true
+    }
+
     /// The broker takes one frame off a pipe.
     fn broker(&mut self) -> bool {
         let busy: Vec<u64> =
@@ -191,6 +210,11 @@ impl Model {
                 let log = self.stored.entry(segment).or_default();
                 pipe.back.push_back(ToClient::Receipt { sequence_id, entry: log.len() as u64 });
                 let entry = Entry::parse(bytes).unwrap();
+                if let (Some(coordinator), Some(number)) =
+                    (entry.metadata.txnid_most_bits, entry.metadata.txnid_least_bits)
+                {
+                    assert!(self.enlisted.contains(&(segment, TxnId { coordinator, number })));
+                }
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
                 match entry.metadata.num_messages_in_batch {
                     Some(count) => {
@@ -241,7 +265,7 @@ impl Model {
         let done = match self.pick(if changes { 14 } else { 10 }) {
             0..4 => self.broker(),
             4..8 => self.client(),
-            8 => self.attach(),
+            8 => self.attach() | self.enlist(),
             9 => self.push(),
             10..13 => {
                 self.send();

@@ -1,6 +1,6 @@
 //! One per-segment producer: its messages, and how far its attachment is.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use stc_proto::pulsar::CompressionType;
@@ -12,6 +12,7 @@ use super::super::{
     layout::Segment,
     outgoing::{BatchLimits, Grouping, Outgoing, Sender, encode},
     place::Place,
+    transaction::TxnId,
 };
 
 /// An entry that was sent and has no receipt yet.
@@ -20,6 +21,7 @@ pub(crate) struct Flight {
     pub(crate) sequence_id: u64,
     pub(crate) highest: u64,
     pub(crate) size: i32,
+    pub(crate) txn: Option<TxnId>,
     pub(crate) messages: Vec<Outgoing>,
     pub(crate) bytes: Bytes,
 }
@@ -64,6 +66,8 @@ pub(crate) struct SegmentProducer {
     pub(crate) in_flight: VecDeque<Flight>,
     /// When the messages in the queue have waited long enough for company.
     pub(crate) due: Option<Millis>,
+    /// The transactions of waiting messages that the coordinator was told about, or is being (`false`).
+    pub(crate) enlisted: BTreeMap<TxnId, bool>,
     /// How often in a row the segment was gone.
     pub(crate) gone: u32,
 }
@@ -82,6 +86,7 @@ impl SegmentProducer {
             queue: VecDeque::new(),
             in_flight: VecDeque::new(),
             due: None,
+            enlisted: BTreeMap::new(),
             gone: 0,
         }
     }
@@ -135,10 +140,38 @@ impl SegmentProducer {
         removed
     }
 
+    /// How many of the waiting messages may go: those before the first one whose transaction does not know this segment
+    /// yet.
+    fn ready(&self) -> usize {
+        let waits = |message: &Outgoing| {
+            message.txn.is_some_and(|txn| self.enlisted.get(&txn).is_none_or(|enlisted| !enlisted))
+        };
+        self.queue.iter().position(waits).unwrap_or(self.queue.len())
+    }
+
+    /// The transactions that have to be told of this segment, and forgets those that have nothing here any more.
+    pub(crate) fn enlist(&mut self) -> Vec<TxnId> {
+        if self.enlisted.is_empty() && self.queue.iter().all(|message| message.txn.is_none()) {
+            return Vec::new();
+        }
+        let pending: BTreeSet<TxnId> = self.pending_mut().filter_map(|message| message.txn).collect();
+        self.enlisted.retain(|txn, _| pending.contains(txn));
+        let waiting: BTreeSet<TxnId> = self.queue.iter().filter_map(|message| message.txn).collect();
+        let new: Vec<TxnId> = waiting.into_iter().filter(|txn| !self.enlisted.contains_key(txn)).collect();
+        self.enlisted.extend(new.iter().map(|txn| (*txn, false)));
+        new
+    }
+
     /// Whether the waiting messages should become entries now.
     pub(crate) fn is_due(&self, now: Millis, common: Common) -> bool {
         let waited = self.due.is_none_or(|due| due <= now);
-        !self.queue.is_empty() && (waited || !self.grouping(common).may_wait(self.queue.iter()))
+        let ready = self.ready();
+        ready > 0 && (waited || !self.grouping(common).may_wait(self.queue.iter().take(ready)))
+    }
+
+    /// Whether a message waits that may go.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.ready() > 0
     }
 
     /// Turns the waiting messages into entries. `next` is the next sequence id of the producer. Gives the entries, and
@@ -149,8 +182,11 @@ impl SegmentProducer {
         next: &mut u64,
         wall: u64,
     ) -> (Vec<Flight>, Vec<(Outgoing, Error)>) {
-        let queue = std::mem::take(&mut self.queue);
-        self.due = None;
+        let waiting = self.queue.split_off(self.ready());
+        let queue = std::mem::replace(&mut self.queue, waiting);
+        if self.queue.is_empty() {
+            self.due = None;
+        }
         let grouping = self.grouping(common);
         let attached = self.attached.clone().unwrap_or_default();
         let sender = Sender {
@@ -173,6 +209,7 @@ impl SegmentProducer {
                     sequence_id: ids.0,
                     highest: ids.1,
                     size: messages.len() as i32,
+                    txn: messages.first().and_then(|message| message.txn),
                     messages,
                     bytes,
                 }),

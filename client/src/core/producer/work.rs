@@ -135,6 +135,12 @@ impl ProducerCore {
         let opening = self.opening && self.segments.values().any(|p| p.place.link == Link::Attaching);
         let Some(producer) = self.segments.get_mut(&id) else { return };
         producer.place.wake(now);
+        if producer.place.is_attached() && !producer.retired {
+            let topic = producer.topic.clone();
+            for txn in producer.enlist() {
+                self.effects.push(Effect::Enlist { segment: id, topic: topic.clone(), txn });
+            }
+        }
         // While closing, only what has something to send is still worth attaching.
         let wanted = producer.wanted() && (!self.closing || producer.has_pending());
         match producer.place.link {
@@ -153,10 +159,29 @@ impl ProducerCore {
         }
     }
 
+    /// A transaction's coordinator knows of a segment now, or could not be told.
+    pub(crate) fn enlisted(&mut self, segment: u64, txn: TxnId, result: Result<(), Error>, now: Now) {
+        if let Some(producer) = self.segments.get_mut(&segment)
+            && let Some(enlisted) = producer.enlisted.get_mut(&txn)
+        {
+            match result {
+                Ok(()) => *enlisted = true,
+                Err(error) => {
+                    producer.enlisted.remove(&txn);
+                    let failed = producer.remove(|message| message.txn == Some(txn));
+                    self.settle_all(&failed, &error);
+                }
+            }
+        }
+        self.advance(now);
+    }
+
     pub(super) fn attach(&mut self, id: u64) {
         let (config, many) = (&self.config, self.config.deviance.is(Deviant::ProducerPerSend));
         let Some(producer) = self.segments.get_mut(&id) else { return };
         let attempt = producer.place.begin(producer.place.generation + 1);
+        let before = producer.attached.as_ref().map(|attached| attached.at.clone());
+        let before = before.filter(|_| config.deviance.is(Deviant::StayWithDeadBroker));
         let own_name = config.name.as_ref().filter(|_| !many).map(|name| {
             if config.deviance.is(Deviant::PlainProducerName) {
                 name.clone()
@@ -170,7 +195,7 @@ impl ProducerCore {
             generation: attempt.generation,
             topic: producer.topic.clone(),
             legacy: producer.segment.legacy.is_some(),
-            address: attempt.address,
+            address: before.or(attempt.address),
             named_by_application: own_name.is_some(),
             name: own_name.or(given_name),
             epoch: producer.epoch,

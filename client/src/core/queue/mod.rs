@@ -25,6 +25,7 @@ use super::{
     message_id::{MessageId, Position},
     place::Place,
     tracker::View,
+    transaction::{TxnId, acks::TxnAck},
 };
 
 /// What an application can set on a queue consumer, as far as the state machine needs it.
@@ -119,6 +120,33 @@ impl QueueCore {
         Ok(())
     }
 
+    /// The application acknowledged a message in a transaction; `group` names the call.
+    ///
+    /// # Errors
+    /// As for [`QueueCore::acknowledge`].
+    pub(crate) fn acknowledge_in(
+        &mut self,
+        txn: TxnId,
+        group: u64,
+        id: &MessageId,
+        now: Now,
+    ) -> Result<(), Error> {
+        let at = position(id)?;
+        let ack = self.segments.get_mut(&at.segment).map(|consumer| {
+            let data = consumer.outstanding.acknowledge_in(
+                txn,
+                (at.ledger, at.entry),
+                at.batch_index,
+                at.batch_size,
+            );
+            let ack = TxnAck { segment: at.segment, ids: vec![data], cumulative: false };
+            (consumer.topic.clone(), ack)
+        });
+        self.life.acknowledge_in(group, txn, ack.into_iter().collect(), now);
+        self.advance(now);
+        Ok(())
+    }
+
     /// The application rejected a message: it is asked for again after the redelivery delay.
     ///
     /// # Errors
@@ -183,6 +211,10 @@ impl QueueCore {
 impl consumer::Segment for SegmentConsumer {
     fn place(&mut self) -> &mut Place {
         &mut self.place
+    }
+
+    fn is_attached(&self) -> bool {
+        self.place.is_attached()
     }
 
     fn retry_at(&self) -> Option<Millis> {
@@ -336,6 +368,10 @@ impl Core for QueueCore {
         }
         // What the application does not get is not waited for.
         self.consumed(segment, (opened.count as u32).saturating_sub(handed_on));
+    }
+
+    fn on_transaction_end(&mut self, txn: TxnId, committed: bool, _: Now) {
+        self.segments.values_mut().for_each(|consumer| consumer.outstanding.ended(txn, committed));
     }
 
     fn end_of_topic(&mut self, segment: u64, now: Now) {

@@ -4,13 +4,16 @@
 //! vector, the messages up to the position there. Which of them are still open is known from the deliveries, so that
 //! messages which the application never received are not covered, and neither is what was delivered to others.
 
-use super::{Effect, Own, StreamCore, segment::Attachment};
+use stc_proto::pulsar::MessageIdData;
+
+use super::{Effect, Own, StreamCore, deliveries::in_transaction::AckIn, segment::Attachment};
 use crate::core::{
     Now,
     consumer::Core as _,
     deviant::Deviant,
     error::{Category, Error},
     message_id::{Delivered, MessageId, Position, Slice, Vector},
+    transaction::{TxnId, acks::TxnAck},
 };
 
 impl StreamCore {
@@ -46,6 +49,59 @@ impl StreamCore {
         self.send_acks(now);
         self.advance(now);
         Ok(())
+    }
+
+    /// The application acknowledged everything up to a message in a transaction; `group` names the call.
+    ///
+    /// # Errors
+    /// As for [`StreamCore::acknowledge`].
+    pub(crate) fn acknowledge_in(
+        &mut self,
+        txn: TxnId,
+        group: u64,
+        id: &MessageId,
+        now: Now,
+    ) -> Result<(), Error> {
+        let why = "earliest and latest are positions, not messages to acknowledge";
+        let own = id.position().ok_or_else(|| Error::new(Category::InvalidConfiguration, why))?;
+        let vector = id.vector();
+        let delivered = vector.and_then(|vector| vector.delivered);
+        let sequence = delivered.filter(|d| d.consumer == self.config.consumer).map(|d| d.sequence);
+        let alone = [Slice { at: own, shared: true }];
+        let slices = vector.map_or(&alone[..], |vector| &vector.slices);
+        let acks = slices.iter().flat_map(|slice| self.want_in(txn, slice, &own, sequence)).collect();
+        self.life.acknowledge_in(group, txn, acks, now);
+        self.advance(now);
+        Ok(())
+    }
+
+    /// What is to be acknowledged in a transaction of one segment.
+    fn want_in(
+        &mut self,
+        txn: TxnId,
+        slice: &Slice,
+        own: &Position,
+        sequence: Option<u64>,
+    ) -> Vec<(String, TxnAck)> {
+        // A segment that went to another consumer is that one's now.
+        let Some(segment) = self.segments.get_mut(&slice.at.segment) else { return Vec::new() };
+        let upto = slice.at;
+        let exclusive = segment.attachment.as_ref().is_some_and(|a| !a.mode.is_shared());
+        let deliveries = segment.attachment.as_mut().map(|attachment| &mut attachment.deliveries);
+        let unknown = sequence.is_none()
+            && !deliveries.as_ref().is_some_and(|deliveries| deliveries.knows(&upto))
+            && !segment.late.knows(&upto);
+        let mut acks: Vec<AckIn> = segment.late.want_in(txn, &upto, sequence, false).into_iter().collect();
+        acks.extend(deliveries.and_then(|deliveries| deliveries.want_in(txn, &upto, sequence, exclusive)));
+        if unknown && ((exclusive && !slice.shared) || own.segment == upto.segment) {
+            // Restored from bytes, or delivered to another consumer object: the position itself is all there is.
+            let id = MessageIdData { ledger_id: upto.ledger, entry_id: upto.entry, ..Default::default() };
+            acks.push(AckIn { ids: vec![id], cumulative: exclusive && !slice.shared });
+        }
+        let topic = &segment.topic;
+        let segment = slice.at.segment;
+        let named = |AckIn { ids, cumulative }| (topic.clone(), TxnAck { segment, ids, cumulative });
+        acks.into_iter().map(named).collect()
     }
 
     fn want(&mut self, slice: &Slice, own: &Position, sequence: Option<u64>) {

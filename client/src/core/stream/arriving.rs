@@ -26,6 +26,11 @@ impl StreamCore {
             return;
         }
         let id: EntryId = (command.message_id.ledger_id, command.message_id.entry_id);
+        // The broker withholds what an open transaction acknowledged: that one was aborted, though nobody told yet.
+        if let Some(txn) = attachment.deliveries.pending_in(&id) {
+            let exclusive = !attachment.mode.is_shared();
+            attachment.deliveries.aborted(txn, exclusive, &mut stream.late);
+        }
         let opened = match incoming::open(payload, deviance) {
             Ok(opened) => opened,
             Err(Unreadable::Corrupt(reason, why)) => {

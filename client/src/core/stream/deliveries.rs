@@ -3,6 +3,8 @@
 //! A message is *open* until the application acknowledges it, *wanted* until that acknowledgement is sent, and under way
 //! until the broker has accepted it. Only then it is settled: a drain waits for that, not for the application's call.
 
+pub(crate) mod in_transaction;
+
 use std::collections::BTreeMap;
 
 use stc_proto::pulsar::MessageIdData;
@@ -11,6 +13,7 @@ use crate::core::{
     acks::EntryId,
     deviant::{Deviance, Deviant},
     message_id::Position,
+    transaction::TxnId,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,8 @@ enum State {
     Wanted(u64),
     /// The broker was told under this ticket.
     Asked { ticket: u64, sequence: u64 },
+    /// Acknowledged by the application in a transaction that is open.
+    Pending { txn: TxnId, sequence: u64 },
     /// The broker knows.
     Acked,
     /// Taken back before the application could receive it.
@@ -104,7 +109,11 @@ impl Deliveries {
                     deliver.push((index, *sequence));
                     // An acknowledgement of the first delivery is one of the message.
                     match earlier {
-                        Some(State::Open(earlier) | State::Held(earlier)) => State::Held(earlier),
+                        Some(
+                            State::Open(earlier)
+                            | State::Held(earlier)
+                            | State::Pending { sequence: earlier, .. },
+                        ) => State::Held(earlier),
                         _ => State::Open(*sequence),
                     }
                 }
@@ -165,17 +174,26 @@ impl Deliveries {
         for at in places {
             let index = usize::try_from(at.batch_index).unwrap_or_default();
             let entry = self.entries.get_mut(&(at.ledger, at.entry));
-            if let Some(state @ State::Open(_)) = entry.and_then(|entry| entry.members.get_mut(index)) {
-                *state = State::Withdrawn;
+            match entry.and_then(|entry| entry.members.get_mut(index)) {
+                Some(state @ State::Open(_)) => *state = State::Withdrawn,
+                // The second delivery; the first one may be taken back next.
+                Some(state @ State::Held(_)) => {
+                    if let State::Held(earlier) = *state {
+                        *state = State::Open(earlier);
+                    }
+                }
+                _ => {}
             }
         }
         self.forget_settled();
     }
 
     /// Whether nothing that the application got is without the broker's acceptance.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self, deviance: Deviance) -> bool {
+        let too_early = deviance.is(Deviant::DrainCountsOpenTransactions);
         self.entries.values().flat_map(|entry| &entry.members).all(|state| match state {
             State::Acked | State::Withdrawn => true,
+            State::Pending { .. } => too_early,
             State::Asked { .. } | State::Open(_) | State::Held(_) | State::Wanted(_) => false,
         })
     }
@@ -213,8 +231,10 @@ impl Deliveries {
         'entries: for (id, entry) in &self.entries {
             for (index, state) in entry.members.iter().enumerate() {
                 match state {
-                    State::Open(_) | State::Held(_) | State::Withdrawn if any => {}
-                    State::Open(_) | State::Held(_) | State::Withdrawn => break 'entries,
+                    State::Open(_) | State::Held(_) | State::Pending { .. } | State::Withdrawn if any => {}
+                    State::Open(_) | State::Held(_) | State::Pending { .. } | State::Withdrawn => {
+                        break 'entries;
+                    }
                     State::Wanted(_) if entry.prefix || any => top = Some((*id, index)),
                     State::Wanted(_) | State::Asked { .. } | State::Acked => {}
                 }
@@ -303,7 +323,10 @@ impl Entry {
     fn describe(&self, id: &EntryId) -> MessageIdData {
         let mut data = MessageIdData { ledger_id: id.0, entry_id: id.1, ..Default::default() };
         let left = |state: &State| {
-            matches!(state, State::Open(_) | State::Held(_) | State::Wanted(_) | State::Withdrawn)
+            matches!(
+                state,
+                State::Open(_) | State::Held(_) | State::Wanted(_) | State::Pending { .. } | State::Withdrawn
+            )
         };
         if self.members.iter().any(left) {
             let word = |chunk: &[State]| {
@@ -364,10 +387,10 @@ mod tests {
         }
         deliveries.want(&at(1, -1, 0), Some(9));
         assert_eq!(sent(&mut deliveries, true), [(true, vec![(1, vec![])])]);
-        assert!(!deliveries.is_settled());
+        assert!(!deliveries.is_settled(Deviance::default()));
         deliveries.want(&at(2, -1, 0), Some(9));
         deliveries.answered(0, true);
-        assert!(!deliveries.is_settled(), "entry 2 is not even sent");
+        assert!(!deliveries.is_settled(Deviance::default()), "entry 2 is not even sent");
     }
 
     #[test]
@@ -379,7 +402,7 @@ mod tests {
         let arrived = Arrived { id: (7, 0), count: 1, batch: false, exclusive: true, ack_set: &[] };
         assert_eq!(second.deliver(&arrived, &[0], &mut late, &mut sequence), [(0, 2)]);
         second.withdraw(&[at(0, -1, 0)]);
-        assert!(!second.is_settled(), "the application has it from the first");
+        assert!(!second.is_settled(Deviance::default()), "the application has it from the first");
         second.want(&at(0, -1, 0), Some(1));
         assert_eq!(sent(&mut second, true), [(true, vec![(0, vec![])])]);
     }
@@ -391,10 +414,10 @@ mod tests {
         deliveries.want(&at(0, -1, 0), None);
         assert_eq!(sent(&mut deliveries, true).len(), 1);
         deliveries.answered(0, false);
-        assert!(deliveries.has_wanted() && !deliveries.is_settled());
+        assert!(deliveries.has_wanted() && !deliveries.is_settled(Deviance::default()));
         assert_eq!(sent(&mut deliveries, true).len(), 1, "sent again");
         deliveries.answered(0, true);
-        assert!(deliveries.is_settled());
+        assert!(deliveries.is_settled(Deviance::default()));
     }
 
     #[test]
@@ -435,7 +458,7 @@ mod tests {
         deliveries.want(&at(1, 2, 3), None);
         assert_eq!(sent(&mut deliveries, true), [(true, vec![(1, vec![0b110])])]);
         deliveries.answered(0, true);
-        assert!(deliveries.is_settled());
+        assert!(deliveries.is_settled(Deviance::default()));
     }
 
     #[test]

@@ -128,7 +128,9 @@ impl Model {
                 }
                 self.detaching.insert(segment);
             }
-            Effect::Own(Own::Invalid { .. }) | Effect::Leave | Effect::Closed => panic!("{effect:?}"),
+            Effect::Own(Own::Invalid { .. }) | Effect::Transaction(_) | Effect::Leave | Effect::Closed => {
+                panic!("{effect:?}")
+            }
             Effect::Register(_) | Effect::Lookup | Effect::Flow { .. } | Effect::Forget { .. } => {}
             Effect::Opened(result) => result.unwrap(),
         }

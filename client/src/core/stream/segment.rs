@@ -10,6 +10,7 @@ use crate::core::{
     assignment::Mode,
     backoff::Backoff,
     consumer::{Life, Segment},
+    deviant::{Deviance, Deviant},
     place::Place,
 };
 
@@ -57,6 +58,13 @@ impl StreamSegment {
         self.attachment.as_mut().filter(|_| self.place.generation == generation)
     }
 
+    /// Whether nothing that the application got of it is without the broker's acceptance, or in a transaction that is open.
+    pub(crate) fn is_settled(&self, deviance: Deviance) -> bool {
+        let pending = self.late.has_pending() && !deviance.is(Deviant::DrainCountsOpenTransactions);
+        let attachment = self.attachment.as_ref();
+        !pending && attachment.is_none_or(|attachment| attachment.deliveries.is_settled(deviance))
+    }
+
     /// Whether it is attached as the assignment asks for.
     pub(crate) fn is_ready(&self) -> bool {
         let as_wanted =
@@ -69,6 +77,10 @@ impl StreamSegment {
 impl Segment for StreamSegment {
     fn place(&mut self) -> &mut Place {
         &mut self.place
+    }
+
+    fn is_attached(&self) -> bool {
+        self.place.is_attached()
     }
 
     fn retry_at(&self) -> Option<Millis> {

@@ -16,6 +16,7 @@ use crate::core::{
     consumer::{Core, Life},
     deviant::Deviant,
     error::{Category, Error},
+    transaction::TxnId,
 };
 
 impl Core for StreamCore {
@@ -84,6 +85,7 @@ impl Core for StreamCore {
         let Some(segment) = self.segments.get_mut(&id) else { return };
         let closing = self.life.is_detaching();
         let generation = segment.place.generation;
+        let settled = segment.is_settled(deviance);
         match (segment.place.link, &mut segment.attachment) {
             (Link::Idle | Link::Waiting(_), _) if closing || segment.wanted.is_none() => {
                 self.segments.remove(&id);
@@ -94,9 +96,7 @@ impl Core for StreamCore {
             (Link::Idle, _) if self.life.may_attach() => self.attach(id),
             // The close does not wait for acknowledgements: what is open comes again.
             (Link::Attached, _) if closing => self.detach(id),
-            (Link::Attached, Some(attachment))
-                if attachment.draining && attachment.deliveries.is_settled() =>
-            {
+            (Link::Attached, Some(attachment)) if attachment.draining && settled => {
                 self.detach(id);
             }
             (Link::Attached, Some(attachment))
@@ -163,6 +163,22 @@ impl Core for StreamCore {
 
     fn message(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, _: Now) {
         self.arrived(segment, command, payload);
+    }
+
+    fn on_transaction_end(&mut self, txn: TxnId, committed: bool, _: Now) {
+        for segment in self.segments.values_mut() {
+            let StreamSegment { attachment, late, .. } = segment;
+            let exclusive = attachment.as_ref().is_some_and(|attachment| !attachment.mode.is_shared());
+            let deliveries = attachment.as_mut().map(|attachment| &mut attachment.deliveries);
+            match (committed, deliveries) {
+                (true, deliveries) => {
+                    deliveries.into_iter().for_each(|deliveries| deliveries.committed(txn));
+                    late.committed(txn);
+                }
+                (false, Some(deliveries)) => deliveries.aborted(txn, exclusive, late),
+                (false, None) => Deliveries::default().aborted(txn, exclusive, late),
+            }
+        }
     }
 
     /// Acknowledges nothing that the application has not acknowledged.

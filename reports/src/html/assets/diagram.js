@@ -82,7 +82,7 @@ function row(record, lanes, decisive) {
         el("b", {}, record.name),
         el("span.hide", {}, ` ${way} `),
         led,
-        record.label ? el("span.facts", {}, ` ${record.label}`) : null),
+        record.label ? el("span.said", {}, ` ${record.label}`) : null),
       track));
   let shown = null;
   function toggle() {

@@ -87,8 +87,10 @@ for (const details of $$("details.req")) {
   });
 }
 
-// What stands open is what is printed; failures are opened for it.
+// What stands open is what is printed. The first failures are opened for it, of the rest the headlines are enough.
 addEventListener("beforeprint", () => {
-  for (const details of $$("#attention details.rest")) details.open = true;
-  for (const details of $$("#attention details.scenario")) details.fillNow();
+  for (const details of $$("#attention > details")) {
+    if (details.fillNow) details.fillNow();
+    else details.open = true;
+  }
 });

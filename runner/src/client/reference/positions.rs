@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use stc_client::CheckpointConsumer;
 
-use super::{Consumer, ReferenceClient, StepSchema, failed, id, received};
+use super::{Consumer, ReferenceClient, failed, id, received, schema};
 use crate::client::{
     Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ConsumerId, MessageId, Order, Received,
-    SchemaKind, StartPosition, Value,
+    StartPosition, Value,
 };
 
 /// A checkpoint consumer and the count of what it gave.
@@ -48,7 +48,7 @@ impl ReferenceClient {
         client: ClientId,
         options: CheckpointOptions,
     ) -> Result<ConsumerId, ClientError> {
-        let mut builder = self.client(client)?.checkpoint_consumer(StepSchema(SchemaKind::Text));
+        let mut builder = self.client(client)?.checkpoint_consumer(schema(&options.schema).map_err(failed)?);
         builder = match options.start {
             None => builder,
             Some(StartPosition::Boundary(Boundary::Earliest)) => {

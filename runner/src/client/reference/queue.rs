@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stc_client::{Message, QueueConsumer};
 
-use super::{Consumer, ReferenceClient, StepSchema, failed, received, unknown};
+use super::{Consumer, ReferenceClient, failed, received, schema, unknown};
 use crate::client::{
     ClientError, ClientId, ConsumerId, Described, InitialPosition, QueueOptions, Received, Value,
 };
@@ -27,7 +27,7 @@ impl ReferenceClient {
         client: ClientId,
         options: QueueOptions,
     ) -> Result<ConsumerId, ClientError> {
-        let mut builder = self.client(client)?.queue_consumer(StepSchema(options.schema));
+        let mut builder = self.client(client)?.queue_consumer(schema(&options.schema).map_err(failed)?);
         builder = builder.initial_position(match options.initial_position {
             InitialPosition::Earliest => stc_client::InitialPosition::Earliest,
             InitialPosition::Latest => stc_client::InitialPosition::Latest,

@@ -8,8 +8,9 @@ use super::{
     journal,
     table::{Call, Given, Operation, Refusal, operation},
     types::{
-        Advance, Armed, BrokerStatus, Clock, Drop, Dropped, HeldFrame, Inject, InjectAssignment, Layout,
-        Mark, MoveSegment, MoveTopic, OfTopic, Owner, Pruned, Pushed, Registration, Stored,
+        Advance, Armed, BrokerStatus, Clock, CoordinatorStatus, Drop, Dropped, Elect, HeldFrame, Inject,
+        InjectAssignment, Layout, Mark, MoveSegment, MoveTopic, OfTopic, Owner, Pruned, Pushed, Registration,
+        Stored,
     },
 };
 use crate::{
@@ -115,6 +116,41 @@ pub(super) fn operations() -> Vec<Operation> {
             "injectLayout",
             "Pushes a layout to a topic's watches as it is: stale, repeated or wrong.",
             inject,
+        ),
+        operation(
+            get.clone(),
+            "/coordinators",
+            "listCoordinators",
+            "The transaction coordinators, and who leads each one.",
+            coordinators,
+        ),
+        operation(
+            post.clone(),
+            "/coordinators/{coordinator}/depose",
+            "deposeCoordinator",
+            "Begins an election of a transaction coordinator, which lasts until elect; its broker stays up.",
+            depose,
+        ),
+        operation(
+            post.clone(),
+            "/coordinators/{coordinator}/elect",
+            "electCoordinator",
+            "Gives a transaction coordinator a leader: the broker that is named, else one that the seed chooses.",
+            elect,
+        ),
+        operation(
+            post.clone(),
+            "/ends/hold",
+            "holdEnds",
+            "Decides the ends of transactions from now on without carrying them out.",
+            hold_ends,
+        ),
+        operation(
+            post.clone(),
+            "/ends/release",
+            "releaseEnds",
+            "Carries out the ends of transactions that were held, and stops holding.",
+            release_ends,
         ),
         operation(
             get.clone(),
@@ -293,6 +329,31 @@ async fn inject(control: Control, call: Call<(), Given<Inject>>) -> Outcome<Give
 async fn layout(control: Control, call: Call<Given<OfTopic>, ()>) -> Outcome<Given<Layout>> {
     let dag = control.current_dag(&call.query.0.topic)?;
     Ok(Given(Layout::from(&dag)))
+}
+
+async fn coordinators(control: Control, _: Call<(), ()>) -> Outcome<Given<Vec<CoordinatorStatus>>> {
+    let coordinators = control.coordinators().into_iter();
+    let status =
+        |(id, leader): (u64, Option<BrokerId>)| CoordinatorStatus { id, broker: leader.map(|b| b.0) };
+    Ok(Given(coordinators.map(status).collect()))
+}
+
+async fn depose(control: Control, call: Call<(), ()>) -> Outcome<()> {
+    Ok(control.depose_coordinator(call.id)?)
+}
+
+async fn elect(control: Control, call: Call<(), Given<Elect>>) -> Outcome<()> {
+    Ok(control.elect_coordinator(call.id, call.body.0.broker.map(BrokerId))?)
+}
+
+async fn hold_ends(control: Control, _: Call<(), ()>) -> Outcome<()> {
+    control.hold_ends();
+    Ok(())
+}
+
+async fn release_ends(control: Control, _: Call<(), ()>) -> Outcome<()> {
+    control.release_ends();
+    Ok(())
 }
 
 async fn registrations(

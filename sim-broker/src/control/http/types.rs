@@ -113,6 +113,24 @@ pub(super) struct Pushed {
     pub(super) pushes: usize,
 }
 
+/// A transaction coordinator.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct CoordinatorStatus {
+    /// Its number, the most significant half of its transactions' ids.
+    pub(super) id: u64,
+    /// The index of the broker that leads it; `null` during an election.
+    pub(super) broker: Option<u32>,
+}
+
+/// Who shall lead a transaction coordinator.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Elect {
+    /// The index of the broker; the seed chooses when absent.
+    #[serde(default)]
+    pub(super) broker: Option<u32>,
+}
+
 /// A registered consumer.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Registration {
@@ -292,7 +310,8 @@ pub(super) struct Wait {
     /// The first record's number that counts; records from before the call count too.
     #[serde(default)]
     pub(super) from: u64,
-    /// The record's type: a command's name, or TCP_OPEN, TCP_CLOSE, FAULT, ADMIN, MARK, LAYOUT.
+    /// The record's type: a command's name, or TCP_OPEN, TCP_CLOSE, FAULT, ADMIN, MARK, LAYOUT, CONTROLLER, COORDINATOR,
+    /// TXN.
     #[serde(default)]
     r#type: Option<String>,
     /// `C->B`, `B->C` or `-`.
@@ -318,8 +337,19 @@ fn half_a_minute() -> u64 {
 
 impl Wait {
     /// The record types that exist besides commands.
-    const EVENTS: [&str; 8] =
-        ["BAD_FRAME", "TCP_OPEN", "TCP_CLOSE", "TCP_REFUSED", "FAULT", "ADMIN", "MARK", "LAYOUT"];
+    const EVENTS: [&str; 11] = [
+        "BAD_FRAME",
+        "TCP_OPEN",
+        "TCP_CLOSE",
+        "TCP_REFUSED",
+        "FAULT",
+        "ADMIN",
+        "MARK",
+        "LAYOUT",
+        "CONTROLLER",
+        "COORDINATOR",
+        "TXN",
+    ];
 
     /// Why nothing can ever match; a wait for a misspelt command would only time out.
     pub(super) fn nonsense(&self) -> Option<String> {

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use stc_proto::{SegmentName, TopicName, name::Domain, pulsar::*};
 
-use super::{Cluster, about::error_for, conn::Conn};
+use super::{Cluster, about::error_for, conn::Conn, transactions::code};
 use crate::core::{
     effects::Effects,
-    ids::{ConnId, ConsumerKey, Millis, ProducerKey},
+    ids::{ConnId, ConsumerKey, Millis, ProducerKey, TxnId},
     topic::{Start, Topic, TopicError},
 };
 
@@ -57,11 +57,17 @@ impl Cluster {
         self.answer_error(conn, command.request_id, result);
     }
 
-    /// SEND. The topic decides about a producer that the broker closed; one that never was closes the connection.
+    /// SEND. The topic decides about a producer that the broker closed; one that never was closes the connection. A
+    /// transaction that is not open takes nothing (NotAllowedError).
     pub(super) fn send(&mut self, conn: ConnId, command: CommandSend, entry: Bytes, now: Millis) {
         let key = ProducerKey { conn, id: command.producer_id };
         let Some(c) = self.conns.get(&conn) else { return };
         let topic = c.producers.get(&key.id).or_else(|| c.closed_producers.get(&key.id)).cloned();
+        let txn = TxnId::of(command.txnid_most_bits, command.txnid_least_bits);
+        if let Some(error) = txn.filter(|_| topic.is_some()).and_then(|txn| self.not_open(txn)) {
+            let message = error.to_string();
+            return self.refuse(conn, &command.into(), ServerError::NotAllowedError, &message);
+        }
         match topic {
             Some(topic) => {
                 self.on_topic(&topic, |t, effects| t.send(key, &command, entry, now, effects));
@@ -135,8 +141,12 @@ impl Cluster {
         self.on_consumer(conn, command.consumer_id, |t, key, effects| t.flow(key, &command, now, effects));
     }
 
-    /// ACK; ignored for an unknown consumer.
+    /// ACK; ignored for an unknown consumer. A transaction that is not open takes nothing.
     pub(super) fn ack(&mut self, conn: ConnId, command: CommandAck, now: Millis) {
+        let txn = TxnId::of(command.txnid_most_bits, command.txnid_least_bits);
+        if let Some(error) = txn.and_then(|txn| self.not_open(txn)) {
+            return self.refuse(conn, &command.into(), code(&error), &error.to_string());
+        }
         self.on_consumer(conn, command.consumer_id, |t, key, effects| t.ack(key, &command, now, effects));
     }
 

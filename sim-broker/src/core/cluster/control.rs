@@ -232,6 +232,53 @@ impl Cluster {
         Ok(())
     }
 
+    /// Begins an election of a transaction coordinator, which lasts until [`Cluster::elect_coordinator`]. Its leader, if it
+    /// had one, stays up, and so do connections to it.
+    pub fn depose_coordinator(&mut self, id: u64, now: Millis) -> Result<(), ControlError> {
+        let coordinator = self.coordinator_mut(id);
+        let coordinator = coordinator.ok_or_else(|| ControlError::NotFound(format!("coordinator {id}")))?;
+        coordinator.held = true;
+        self.note(now, format!("depose the leader of coordinator {id}"));
+        self.lead_coordinators(vec![(id, None)], now);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Gives a transaction coordinator a leader: the broker that is named, else the one that its number and the seed say.
+    pub fn elect_coordinator(
+        &mut self,
+        id: u64,
+        to: Option<BrokerId>,
+        now: Millis,
+    ) -> Result<(), ControlError> {
+        if let Some(to) = to {
+            self.running(to)?;
+        }
+        let leader = to.or_else(|| self.nth_broker(id));
+        let coordinator = self.coordinator_mut(id);
+        let coordinator = coordinator.ok_or_else(|| ControlError::NotFound(format!("coordinator {id}")))?;
+        coordinator.held = false;
+        let leader = leader.ok_or_else(|| ControlError::State("no broker runs".to_owned()))?;
+        self.note(now, format!("elect {leader} for coordinator {id}"));
+        self.lead_coordinators(vec![(id, Some(leader))], now);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// From now on the ends of transactions are decided and not carried out: nobody is told, END_TXN is not answered.
+    pub fn hold_ends(&mut self, now: Millis) {
+        self.note(now, "hold the ends of transactions".to_owned());
+        self.ends_held = true;
+    }
+
+    /// Carries out the ends that were held, and holds no more.
+    pub fn release_ends(&mut self, now: Millis) {
+        self.note(now, "carry out the ends of transactions".to_owned());
+        self.ends_held = false;
+        self.resume_transactions(now);
+        self.settle(now);
+    }
+
     /// Pushes any DAG to every watch of a topic; the topic itself does not change. Returns how many watches got it.
     pub fn push_layout(
         &mut self,

@@ -1,12 +1,91 @@
-//! Transaction coordinators: where each one is led, the watch that tells (wire-protocol §8.1), and the connects.
-//! Transactions themselves are refused.
+//! Where each transaction coordinator is led: elections, the watch that tells (wire-protocol §8.1), the connects, and the
+//! topic whose partitions stand for the coordinators in the classic lookup.
 
-use stc_proto::pulsar::*;
+use stc_proto::{TopicName, pulsar::*};
 
 use super::Cluster;
-use crate::core::ids::ConnId;
+use crate::core::{
+    coordinator::Coordinator,
+    ids::{BrokerId, ConnId, Millis},
+    journal::{Direction, Event},
+};
+
+/// The topic whose partition i is looked up for coordinator i by clients that do not use the watch.
+const ASSIGN: &str = "persistent://pulsar/system/transaction_coordinator_assign";
+
+/// What a name means to clients that look for coordinators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AssignTopic {
+    /// All of them: the partitioned topic.
+    All,
+    /// One of them, by its number: a partition.
+    One(u64),
+}
+
+impl AssignTopic {
+    /// Whether the name is that topic or a partition of it.
+    pub(super) fn of(name: &TopicName) -> Option<Self> {
+        if name.partitioned().as_str() != ASSIGN {
+            return None;
+        }
+        Some(name.partition_index().map_or(AssignTopic::All, |index| AssignTopic::One(index.into())))
+    }
+}
 
 impl Cluster {
+    /// The coordinators, by number.
+    pub fn coordinators(&self) -> &[Coordinator] {
+        &self.coordinators
+    }
+
+    /// A coordinator, by its number.
+    pub(super) fn coordinator(&self, id: u64) -> Option<&Coordinator> {
+        self.coordinators.get(usize::try_from(id).ok()?)
+    }
+
+    pub(super) fn coordinator_mut(&mut self, id: u64) -> Option<&mut Coordinator> {
+        self.coordinators.get_mut(usize::try_from(id).ok()?)
+    }
+
+    /// The broker that leads a coordinator now.
+    pub(super) fn coordinator_leader(&self, id: u64) -> Option<BrokerId> {
+        self.coordinator(id)?.leader
+    }
+
+    // ---- Elections ----
+
+    /// Gives coordinators other leaders, or none, and tells every watch. What was decided and not carried out goes on
+    /// with the new leaders.
+    pub(super) fn lead_coordinators(&mut self, leaders: Vec<(u64, Option<BrokerId>)>, now: Millis) {
+        let mut changed = false;
+        for (id, leader) in leaders {
+            let Some(coordinator) = self.coordinator_mut(id).filter(|c| c.leader != leader) else { continue };
+            coordinator.leader = leader;
+            changed = true;
+            let change = if leader.is_some() { "lead" } else { "elect" };
+            let event = Event::Coordinator { id, change };
+            self.journal.append(now, leader, None, Direction::Internal, event);
+        }
+        if changed {
+            self.push_coordinators();
+            self.resume_transactions(now);
+        }
+    }
+
+    /// The coordinators that a broker leads.
+    pub(super) fn led_by(&self, broker: BrokerId) -> Vec<u64> {
+        self.coordinators.iter().filter(|c| c.leader == Some(broker)).map(Coordinator::id).collect()
+    }
+
+    /// Elects a leader for each coordinator without one, unless its election is held.
+    pub(super) fn elect_coordinators(&mut self, now: Millis) {
+        let headless = self.coordinators.iter().filter(|c| c.leader.is_none() && !c.held);
+        let leaders = headless.map(|c| (c.id(), self.nth_broker(c.id()))).collect();
+        self.lead_coordinators(leaders, now);
+    }
+
+    // ---- Clients ----
+
     /// WATCH_TC_ASSIGNMENTS.
     pub(super) fn watch_coordinators(&mut self, conn: ConnId, command: &CommandWatchTcAssignments) {
         if let Some(c) = self.conns.get_mut(&conn) {
@@ -25,24 +104,25 @@ impl Cluster {
 
     /// TC_CLIENT_CONNECT_REQUEST: success at the coordinator's leader only.
     pub(super) fn coordinator_connect(&mut self, conn: ConnId, command: CommandTcClientConnectRequest) {
-        let Some(broker) = self.conns.get(&conn).map(|c| c.broker) else { return };
-        let leader = usize::try_from(command.tc_id).ok().and_then(|id| self.coordinators.get(id).copied());
-        match leader {
-            Some(Some(leader)) if leader == broker => {
-                let request_id = command.request_id;
-                let answer = CommandTcClientConnectResponse { request_id, error: None, message: None };
-                self.effects.send(conn, answer);
-            }
-            _ => {
-                let message = format!("This broker does not lead transaction coordinator {}", command.tc_id);
-                let error = ServerError::TransactionCoordinatorNotFound;
-                self.refuse(conn, &command.into(), error, &message);
-            }
+        if self.leads(conn, command.tc_id) {
+            let request_id = command.request_id;
+            let answer = CommandTcClientConnectResponse { request_id, error: None, message: None };
+            self.effects.send(conn, answer);
+        } else {
+            let message = not_leader(command.tc_id);
+            let error = ServerError::TransactionCoordinatorNotFound;
+            self.refuse(conn, &command.into(), error, &message);
         }
     }
 
+    /// Whether a connection leads to the leader of a coordinator.
+    pub(super) fn leads(&self, conn: ConnId, coordinator: u64) -> bool {
+        let leader = self.coordinator_leader(coordinator);
+        leader.is_some() && leader == self.conns.get(&conn).map(|c| c.broker)
+    }
+
     /// Tells every watch where the coordinators are now.
-    pub(super) fn push_coordinators(&mut self) {
+    fn push_coordinators(&mut self) {
         let watches: Vec<(ConnId, u64)> = self
             .conns
             .iter()
@@ -56,24 +136,29 @@ impl Cluster {
 
     /// The whole map; a coordinator without a leader is left out.
     fn coordinator_update(&self, watch_id: u64) -> CommandWatchTcAssignmentsUpdate {
-        let assignments = self
-            .coordinators
-            .iter()
-            .zip(0u64..)
-            .filter_map(|(leader, tc_id)| {
-                let leader = self.broker(*leader.as_ref()?)?;
-                Some(TcAssignment {
-                    tc_id,
-                    broker_service_url: Some(leader.service_url.clone()),
-                    broker_service_url_tls: leader.service_url_tls.clone(),
-                })
+        let assignment = |coordinator: &Coordinator| {
+            let leader = self.broker(coordinator.leader?)?;
+            Some(TcAssignment {
+                tc_id: coordinator.id(),
+                broker_service_url: Some(leader.service_url.clone()),
+                broker_service_url_tls: leader.service_url_tls.clone(),
             })
-            .collect();
-        let parallelism = self.coordinators.len().try_into().unwrap_or(u32::MAX);
+        };
+        let assignments = self.coordinators.iter().filter_map(assignment).collect();
         CommandWatchTcAssignmentsUpdate {
             watch_id,
-            snapshot: Some(TcAssignmentsSnapshot { parallelism, assignments }),
+            snapshot: Some(TcAssignmentsSnapshot { parallelism: self.parallelism(), assignments }),
             ..Default::default()
         }
     }
+
+    /// How many coordinators there are.
+    pub(super) fn parallelism(&self) -> u32 {
+        self.coordinators.len().try_into().unwrap_or(u32::MAX)
+    }
+}
+
+/// The text for whoever asks a broker that does not lead a coordinator.
+pub(super) fn not_leader(id: u64) -> String {
+    format!("This broker does not lead transaction coordinator {id}")
 }

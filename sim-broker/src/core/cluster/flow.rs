@@ -30,6 +30,8 @@ pub(super) enum Due {
     Tick(TopicName),
     /// What a broker owned when it died the given time goes to others.
     Failover(BrokerId, u64),
+    /// The time of a transaction of this coordinator is over.
+    TxnTimeout(u64),
     /// A controller looks for segments to prune. The second part tells lives of a topic apart, the third its leaders.
     Prune(TopicName, u64, u64),
     /// A consumer's grace period is over. The life of its topic, its group and name, and the timer's stamp.
@@ -103,6 +105,7 @@ impl Cluster {
                     }
                 }
                 Due::Failover(broker, death) => self.fail_over(broker, death, now),
+                Due::TxnTimeout(coordinator) => self.time_out_transactions(coordinator, now),
                 Due::Prune(topic, life, term) => self.prune_due(&topic, life, term, now),
                 Due::Grace(topic, life, member, stamp) => {
                     self.grace_over(&topic, life, &member, stamp, now);

@@ -1,4 +1,5 @@
-//! LOOKUP and PARTITIONED_METADATA: where a topic is served, and how many partitions it has.
+//! LOOKUP and PARTITIONED_METADATA: where a topic is served, and how many partitions it has. The coordinators' topic, which
+//! clients look up that do not use the watch, stands for the coordinators.
 
 use stc_proto::{
     TopicName,
@@ -9,7 +10,7 @@ use stc_proto::{
     },
 };
 
-use super::{Cluster, namespaces::PartitionedOrNot};
+use super::{Cluster, coordinators::AssignTopic, namespaces::PartitionedOrNot};
 use crate::core::ids::{ConnId, Millis};
 
 impl Cluster {
@@ -24,10 +25,14 @@ impl Cluster {
                 return self.refuse(conn, &command.into(), ServerError::InvalidTopicName, &message);
             }
         };
-        if !self.namespaces.contains_key(topic.namespace()) {
-            return self.refuse(conn, &command.into(), ServerError::TopicNotFound, "Namespace not found");
-        }
-        let owner = self.owner(&topic).and_then(|owner| Some((owner, self.broker(owner)?.addresses())));
+        let owner = match AssignTopic::of(&topic) {
+            Some(AssignTopic::One(coordinator)) => self.coordinator_leader(coordinator),
+            _ if !self.namespaces.contains_key(topic.namespace()) => {
+                return self.refuse(conn, &command.into(), ServerError::TopicNotFound, "Namespace not found");
+            }
+            _ => self.owner(&topic),
+        };
+        let owner = owner.and_then(|owner| Some((owner, self.broker(owner)?.addresses())));
         let Some((owner, addresses)) = owner else {
             let message = format!("No broker serves {topic} at the moment");
             return self.refuse(conn, &command.into(), ServerError::ServiceNotReady, &message);
@@ -76,6 +81,11 @@ impl Cluster {
     ) -> Result<u32, (ServerError, String)> {
         let topic = TopicName::parse(&command.topic)
             .map_err(|error| (ServerError::InvalidTopicName, error.to_string()))?;
+        match AssignTopic::of(&topic) {
+            Some(AssignTopic::All) => return Ok(self.parallelism()),
+            Some(AssignTopic::One(_)) => return Ok(0),
+            None => {}
+        }
         let Some(namespace) = self.namespaces.get(topic.namespace()) else {
             return Err((ServerError::TopicNotFound, "Namespace not found".to_owned()));
         };

@@ -19,7 +19,8 @@
 //! | `namespaces` | tenants, namespaces and their policies |
 //! | `catalogue` | stored topics: creation, deletion, lists and watches of lists |
 //! | `controllers` | registrations of ordered consumers, assignments, drained parents |
-//! | `coordinators` | transaction coordinators |
+//! | `coordinators` | transaction coordinators: who leads them, and who is told |
+//! | `transactions` | commands of transactions, and carrying out their ends |
 //! | [`admin`] | what the admin REST offers |
 //! | [`control`] | what the control API offers |
 
@@ -38,6 +39,7 @@ mod namespaces;
 mod ownership;
 mod scalable;
 mod serve;
+mod transactions;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +50,8 @@ pub use self::controllers::Registered;
 pub use self::namespaces::{AutoTopicCreation, Namespace, PartitionedOrNot};
 use self::{conn::Conn, flow::Agenda, scalable::Scalable, watch::HeldPush};
 use super::{
-    config::{COORDINATORS, ClusterConfig},
+    config::ClusterConfig,
+    coordinator::Coordinator,
     effects::Effects,
     fault::Faults,
     ids::{BrokerId, ConnId, Millis, ProducerNames},
@@ -148,8 +151,9 @@ pub struct Cluster {
     scalable: BTreeMap<TopicName, Scalable>,
     tenants: BTreeSet<String>,
     namespaces: BTreeMap<String, Namespace>,
-    /// The leader of each transaction coordinator; `None` during an election.
-    coordinators: Vec<Option<BrokerId>>,
+    coordinators: Vec<Coordinator>,
+    /// Whether ends of transactions are decided but not carried out.
+    ends_held: bool,
     names: ProducerNames,
     held_pushes: BTreeMap<TopicName, Vec<HeldPush>>,
     agenda: Agenda,
@@ -176,6 +180,7 @@ impl Cluster {
             tenants: BTreeSet::new(),
             namespaces: BTreeMap::new(),
             coordinators: Vec::new(),
+            ends_held: false,
             names: ProducerNames::new("sim-0"),
             held_pushes: BTreeMap::new(),
             agenda: Agenda::default(),
@@ -192,7 +197,8 @@ impl Cluster {
     /// What every new cluster has.
     fn populate(&mut self) {
         self.create_namespace_entry("public", "default");
-        self.coordinators = (0..COORDINATORS).map(|id| self.nth_broker(id)).collect();
+        let coordinators = 0..u64::from(self.config.coordinators);
+        self.coordinators = coordinators.map(|id| Coordinator::new(id, self.nth_broker(id))).collect();
     }
 
     /// How the cluster was set up.

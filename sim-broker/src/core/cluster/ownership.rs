@@ -71,12 +71,8 @@ impl Cluster {
         for conn in conns {
             self.lose(conn, "broker", "the broker was killed", now);
         }
-        for leader in &mut self.coordinators {
-            if *leader == Some(id) {
-                *leader = None;
-            }
-        }
-        self.push_coordinators();
+        let lost = self.led_by(id).into_iter().map(|coordinator| (coordinator, None)).collect();
+        self.lead_coordinators(lost, now);
         self.agenda.add(now + self.config.failover_ms, Due::Failover(id, death));
         true
     }
@@ -136,16 +132,8 @@ impl Cluster {
                 self.lead(&name, leader, now);
             }
         }
-        let elected: Vec<Option<BrokerId>> = self
-            .coordinators
-            .iter()
-            .zip(0u64..)
-            .map(|(leader, n)| leader.or_else(|| self.nth_broker(n)))
-            .collect();
-        if elected != self.coordinators {
-            self.coordinators = elected;
-            self.push_coordinators();
-        }
+        self.elect_coordinators(now);
+        self.resume_transactions(now);
         let topics: Vec<TopicName> = self.scalable.keys().cloned().collect();
         for topic in topics {
             self.push_if_addresses_changed(&topic, now);
@@ -174,12 +162,7 @@ impl Cluster {
         let led =
             self.scalable.iter().filter(|(_, s)| s.controller == Some(id)).map(|(n, _)| n.clone()).collect();
         let (stored, led) = (places(self, stored), places(self, led));
-        let coordinators: Vec<Option<BrokerId>> = self
-            .coordinators
-            .iter()
-            .zip(0u64..)
-            .map(|(leader, n)| if *leader == Some(id) { self.nth_broker(n) } else { *leader })
-            .collect();
+        let coordinators = self.led_by(id).into_iter().map(|n| (n, self.nth_broker(n))).collect();
         let alone = self.nth_broker(0).is_none();
         if let Some(broker) = usize::try_from(id.0).ok().and_then(|i| self.brokers.get_mut(i)) {
             broker.up = true;
@@ -193,10 +176,7 @@ impl Cluster {
         for (name, to) in &led {
             self.lead(name, *to, now);
         }
-        if coordinators != self.coordinators {
-            self.coordinators = coordinators;
-            self.push_coordinators();
-        }
+        self.lead_coordinators(coordinators, now);
         let topics: Vec<TopicName> = self.scalable.keys().cloned().collect();
         for topic in topics {
             self.push_if_addresses_changed(&topic, now);

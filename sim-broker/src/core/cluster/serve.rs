@@ -58,16 +58,12 @@ impl Cluster {
                 self.refuse(conn, &command, ServerError::NotAllowedError, &format!("{name} is not offered"));
             }
             C::WatchScalableTopicsClose(_) => {}
-            C::NewTxn(_)
-            | C::AddPartitionToTxn(_)
-            | C::AddSubscriptionToTxn(_)
-            | C::EndTxn(_)
-            | C::EndTxnOnPartition(_)
-            | C::EndTxnOnSubscription(_) => {
-                // What Pulsar answers where they are switched off; clients do not retry it.
-                let message = "Transactions are not enabled";
-                self.refuse(conn, &command, ServerError::NotAllowedError, message);
-            }
+            C::NewTxn(c) => self.new_txn(conn, c, now),
+            C::AddPartitionToTxn(c) => self.add_partitions(conn, c, now),
+            C::AddSubscriptionToTxn(c) => self.add_subscriptions(conn, c, now),
+            C::EndTxn(c) => self.end_txn(conn, c, now),
+            C::EndTxnOnPartition(c) => self.end_on_partition(conn, c, now),
+            C::EndTxnOnSubscription(c) => self.end_on_subscription(conn, c, now),
             _ => self.effects.close(conn, format!("{name} is not a command for a broker")),
         }
     }

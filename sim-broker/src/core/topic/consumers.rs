@@ -14,7 +14,7 @@ use super::{
 };
 use crate::core::{
     effects::Effects,
-    ids::{ConsumerKey, Millis},
+    ids::{ConsumerKey, Millis, TxnId},
 };
 
 /// Borrows the parts of a topic that a call on one of its subscriptions works with.
@@ -47,7 +47,7 @@ impl Topic {
         let name = command.subscription.as_str();
         let durable = command.durable();
         if !self.subscriptions.contains_key(name) {
-            let mut subscription = Subscription::new(name, durable, self.first_entry(command));
+            let mut subscription = Subscription::new(name, durable, self.first_entry(command), &self.ledger);
             subscription.seen = self.seen(command);
             self.subscriptions.insert(name.to_owned(), subscription);
         }
@@ -60,7 +60,7 @@ impl Topic {
         let rollback = command.start_message_rollback_duration_sec().saturating_mul(1000);
         if rollback > 0 && subscription.consumers().is_empty() {
             let first = self.ledger.published_since(now.saturating_sub(rollback));
-            subscription.cursor = super::cursor::Cursor::new(first);
+            subscription.cursor = super::cursor::Cursor::new(first, &self.ledger);
         }
         let mut consumer = Consumer::new(key, command);
         if let (false, Some(meta)) = (self.config.entry_buckets, &mut consumer.key_shared) {
@@ -134,7 +134,8 @@ impl Topic {
         }
     }
 
-    /// ACK. Answers ACK_RESPONSE when the command has a request id, an error too: NotAllowedError in a transaction.
+    /// ACK. Answers ACK_RESPONSE when the command has a request id, an error too: TransactionConflict when a transaction
+    /// acknowledges what is acknowledged already or by another open one. In a transaction it counts from the commit on.
     pub fn ack(&mut self, key: ConsumerKey, command: &CommandAck, now: Millis, effects: &mut Effects) {
         let Some(name) = self.consumers.get(&key) else { return };
         let mut answer = CommandAckResponse {
@@ -142,13 +143,18 @@ impl Topic {
             request_id: command.request_id,
             ..Default::default()
         };
-        if command.txnid_most_bits.is_some() && command.txnid_least_bits.is_some() {
-            answer.txnid_most_bits = command.txnid_most_bits;
-            answer.txnid_least_bits = command.txnid_least_bits;
-            answer.error = Some(ServerError::NotAllowedError as i32);
-            answer.message = Some("The transaction is disabled".into());
-        } else if let Some(subscription) = self.subscriptions.get_mut(name) {
-            subscription.ack(key, command, scope!(self, now, effects));
+        if let Some(subscription) = self.subscriptions.get_mut(name) {
+            match TxnId::of(command.txnid_most_bits, command.txnid_least_bits) {
+                Some(txn) => {
+                    answer.txnid_most_bits = command.txnid_most_bits;
+                    answer.txnid_least_bits = command.txnid_least_bits;
+                    if let Err(error) = subscription.ack_in(txn, key, command, &self.ledger) {
+                        answer.error = Some(error.code as i32);
+                        answer.message = Some(error.message);
+                    }
+                }
+                None => subscription.ack(key, command, scope!(self, now, effects)),
+            }
         }
         if command.request_id.is_some() {
             effects.send(key.conn, answer);
@@ -259,8 +265,8 @@ impl Topic {
         }
     }
 
-    /// GET_LAST_MESSAGE_ID. Answers GET_LAST_MESSAGE_ID_RESPONSE with the last message (entry -1 on an empty topic, a
-    /// batch index when the last entry is a batch) and the consumer's mark-delete position.
+    /// GET_LAST_MESSAGE_ID. Answers GET_LAST_MESSAGE_ID_RESPONSE with the last message that consumers may see (entry -1
+    /// when there is none, a batch index when the last entry is a batch) and the consumer's mark-delete position.
     ///
     /// # Errors
     /// MetadataError: the consumer is unknown.
@@ -274,7 +280,8 @@ impl Topic {
         let subscription = subscription.ok_or_else(TopicError::consumer_not_found)?;
         // The position before the first entry is entry -1.
         let before = |entry: u64| entry.wrapping_sub(1);
-        let batch_index = match self.ledger.last() {
+        let last = self.ledger.last_readable();
+        let batch_index = match last {
             Some((_, last)) if last.batch => last.messages as i32 - 1,
             _ => -1,
         };
@@ -283,7 +290,7 @@ impl Topic {
             request_id: command.request_id,
             last_message_id: MessageIdData {
                 ledger_id,
-                entry_id: before(self.ledger.len()),
+                entry_id: before(last.map_or(0, |(entry, _)| entry + 1)),
                 partition: Some(self.partition),
                 batch_index: Some(batch_index),
                 ..Default::default()

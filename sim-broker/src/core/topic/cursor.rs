@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ack_set::AckSet, ledger::Ledger};
+use super::{ack_set::AckSet, ledger::Ledger, pending_acks::PendingAcks};
 
 /// Acknowledged entries: everything below one entry, ranges above it, and batches in part.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Cursor {
     above: u64,
     /// Batches that are acknowledged in part.
     partial: BTreeMap<u64, AckSet>,
+    /// Acknowledgements that count once their transactions are committed.
+    pub(super) pending: PendingAcks,
 }
 
 /// What an acknowledgement of one entry did.
@@ -27,9 +29,23 @@ pub(super) struct Acked {
 }
 
 impl Cursor {
-    /// A cursor that begins at this entry.
-    pub(super) fn new(first: u64) -> Self {
-        Cursor { below: first, ranges: BTreeMap::new(), above: 0, partial: BTreeMap::new() }
+    /// A cursor that begins at this entry. What was aborted counts as acknowledged, as nobody will ever see it.
+    pub(super) fn new(first: u64, ledger: &Ledger) -> Self {
+        let mut cursor = Cursor::empty(first);
+        for entry in ledger.aborted() {
+            cursor.ack(entry);
+        }
+        cursor
+    }
+
+    fn empty(first: u64) -> Self {
+        Cursor {
+            below: first,
+            ranges: BTreeMap::new(),
+            above: 0,
+            partial: BTreeMap::new(),
+            pending: PendingAcks::default(),
+        }
     }
 
     /// The first entry that is not acknowledged.
@@ -129,9 +145,36 @@ impl Cursor {
         }
     }
 
-    /// What is left of a batch that was acknowledged in part.
-    pub(super) fn partial(&self, entry: u64) -> Option<&AckSet> {
-        self.partial.get(&entry)
+    /// Whether a message that an acknowledgement names is acknowledged already: any one outside of what it leaves.
+    pub(super) fn has_acked(&self, entry: u64, messages: u32, left: Option<&[i64]>) -> bool {
+        if self.is_acked(entry) {
+            return true;
+        }
+        let Some(partial) = self.partial.get(&entry) else { return false };
+        let mut after = partial.clone();
+        let named = messages - AckSet::first(messages, left.unwrap_or_default()).unacked();
+        after.intersect(left.unwrap_or_default()) < named
+    }
+
+    /// The first entry at or above `from` of which there is something to deliver, stored or not.
+    pub(super) fn next_deliverable(&self, from: u64, ledger: &Ledger) -> u64 {
+        let mut entry = self.next_unacked(from);
+        while self.is_withheld(entry, ledger) {
+            entry = self.next_unacked(entry + 1);
+        }
+        entry
+    }
+
+    /// Whether open transactions acknowledge all that is left of an entry.
+    pub(super) fn is_withheld(&self, entry: u64, ledger: &Ledger) -> bool {
+        let left = || self.pending.left(entry, ledger.get(entry)?.messages, self.partial.get(&entry));
+        left().is_some_and(|left| left.unacked() == 0)
+    }
+
+    /// What is there to deliver of an entry; `None`: all of it.
+    pub(super) fn partial(&self, entry: u64, messages: u32) -> Option<AckSet> {
+        let partial = self.partial.get(&entry);
+        self.pending.left(entry, messages, partial).or_else(|| partial.cloned())
     }
 
     /// Entries of the ledger that are not fully acknowledged.
@@ -166,7 +209,7 @@ mod tests {
 
     #[test]
     fn ranges_join_and_sink() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::empty(0);
         for entry in [3, 1, 5, 4] {
             assert!(cursor.ack(entry));
         }
@@ -181,19 +224,19 @@ mod tests {
 
     #[test]
     fn a_batch_completes_with_its_last_message() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::empty(0);
         assert_eq!(cursor.ack_part(0, 3, &[6]), Acked { messages: 1, complete: false });
         assert_eq!(cursor.ack_part(0, 3, &[6]), Acked { messages: 0, complete: false });
-        assert_eq!(cursor.partial(0).unwrap().to_wire(), [6]);
+        assert_eq!(cursor.partial(0, 3).unwrap().to_wire(), [6]);
         assert_eq!(cursor.ack_part(0, 3, &[1]), Acked { messages: 2, complete: true });
         assert_eq!(cursor.first_unacked(), 1);
-        assert!(cursor.partial(0).is_none());
+        assert!(cursor.partial(0, 3).is_none());
     }
 
     proptest! {
         #[test]
         fn agrees_with_a_plain_set(ops in prop::collection::vec((0u64..40, any::<bool>()), 0..60)) {
-            let (mut cursor, mut model) = (Cursor::new(0), BTreeSet::new());
+            let (mut cursor, mut model) = (Cursor::empty(0), BTreeSet::new());
             for (entry, below) in ops {
                 if below {
                     cursor.ack_below(entry / 4);

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use stc_proto::{Entry, KeyHash, pulsar::MessageMetadata};
 
-use crate::core::ids::Millis;
+use super::uncommitted::Uncommitted;
+use crate::core::ids::{Millis, TxnId};
 
 /// The place of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,11 +53,19 @@ pub(super) struct Ledger {
     messages: u64,
     bytes: u64,
     terminated: bool,
+    uncommitted: Uncommitted,
 }
 
 impl Ledger {
     pub(super) fn new(id: u64) -> Self {
-        Ledger { id, entries: Vec::new(), messages: 0, bytes: 0, terminated: false }
+        Ledger {
+            id,
+            entries: Vec::new(),
+            messages: 0,
+            bytes: 0,
+            terminated: false,
+            uncommitted: Uncommitted::default(),
+        }
     }
 
     /// Stores an entry; `parsed` is what its bytes hold. Returns its number.
@@ -99,6 +108,38 @@ impl Ledger {
 
     pub(super) fn get(&self, entry: u64) -> Option<&Stored> {
         self.entries.get(usize::try_from(entry).ok()?)
+    }
+
+    /// An entry that consumers may see: none from the first one of an open transaction on.
+    pub(super) fn readable(&self, entry: u64) -> Option<&Stored> {
+        self.get(entry).filter(|_| self.uncommitted.first().is_none_or(|first| entry < first))
+    }
+
+    /// An entry that was just stored belongs to a transaction.
+    pub(super) fn hold(&mut self, txn: TxnId, entry: u64) {
+        self.uncommitted.hold(txn, entry);
+    }
+
+    /// A transaction ended. Returns its entries when they were aborted, `None` when it has none here.
+    pub(super) fn end(&mut self, txn: TxnId, commit: bool) -> Option<Vec<u64>> {
+        self.uncommitted.end(txn, commit)
+    }
+
+    /// Whether an open transaction has entries here.
+    pub(super) fn has_open(&self, txn: TxnId) -> bool {
+        self.uncommitted.has(txn)
+    }
+
+    /// The entries of aborted transactions, in order.
+    pub(super) fn aborted(&self) -> impl Iterator<Item = u64> + '_ {
+        self.uncommitted.aborted()
+    }
+
+    /// The last entry that consumers may see.
+    pub(super) fn last_readable(&self) -> Option<(u64, &Stored)> {
+        let end = self.uncommitted.first().unwrap_or(self.len());
+        let entry = (0..end).rev().find(|entry| !self.uncommitted.is_aborted(*entry))?;
+        Some((entry, self.get(entry)?))
     }
 
     /// Messages in the entries before this one.

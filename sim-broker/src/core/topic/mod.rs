@@ -11,6 +11,7 @@
 //! | `producers`, `publish`, `dedup` | access modes and names; SEND; sequence ids |
 //! | `consumers`, `subscription`, `consumer` | the commands of consumers; a cursor and its consumers; one consumer |
 //! | `cursor`, `ack_set` | what is acknowledged: entries, and messages within a batch |
+//! | `transactions`, `uncommitted`, `pending_acks` | what waits for the end of a transaction |
 //! | `dispatch`, `delayed` | which consumer gets which entry, and when |
 //! | `closing` | what the broker closes by itself |
 //! | `schema` | versions and compatibility |
@@ -26,6 +27,7 @@ mod delayed;
 mod dispatch;
 mod error;
 mod ledger;
+mod pending_acks;
 mod producers;
 mod publish;
 mod schema;
@@ -33,6 +35,8 @@ mod stats;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod transactions;
+mod uncommitted;
 
 use std::collections::BTreeMap;
 
@@ -240,7 +244,7 @@ impl Topic {
             Start::Earliest => 0,
             Start::Latest => self.ledger.len(),
         };
-        let mut subscription = Subscription::new(name, true, first);
+        let mut subscription = Subscription::new(name, true, first, &self.ledger);
         subscription.by_admin = true;
         self.subscriptions.insert(name.to_owned(), subscription);
         true
@@ -269,7 +273,7 @@ impl Topic {
     fn move_cursor(&mut self, name: &str, first: u64, effects: &mut Effects) -> bool {
         self.close_consumers(name, effects);
         let subscription = self.subscriptions.get_mut(name);
-        subscription.map(|subscription| subscription.cursor = Cursor::new(first)).is_some()
+        subscription.map(|subscription| subscription.cursor = Cursor::new(first, &self.ledger)).is_some()
     }
 
     fn close_consumers(&mut self, name: &str, effects: &mut Effects) {

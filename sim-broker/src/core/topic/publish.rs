@@ -10,12 +10,12 @@ use stc_proto::{
 use super::Topic;
 use crate::core::{
     effects::Effects,
-    ids::{Millis, ProducerKey},
+    ids::{Millis, ProducerKey, TxnId},
 };
 
 impl Topic {
     /// SEND with the entry behind it. Answers SEND_RECEIPT, or SEND_ERROR with ChecksumError, NotAllowedError (too
-    /// large, or in a transaction) or TopicTerminatedError.
+    /// large) or TopicTerminatedError. In a transaction the entry is stored, and read once that is committed.
     ///
     /// A SEND for a producer that the broker closed a moment ago is ignored (TopicTerminatedError on a terminated
     /// topic); one for a producer that is unknown, was fenced or still waits closes the connection, and so does an
@@ -49,9 +49,6 @@ impl Topic {
             }
             return;
         };
-        if command.txnid_most_bits.is_some() && command.txnid_least_bits.is_some() {
-            return fail(ServerError::NotAllowedError, "The transaction is disabled", effects);
-        }
         let parsed = match Entry::parse(entry.clone()) {
             Ok(parsed) => parsed,
             Err(EntryError::Checksum { .. }) => {
@@ -67,7 +64,11 @@ impl Topic {
         let (ledger_id, entry_id) = if duplicate {
             (u64::MAX, u64::MAX)
         } else {
-            (self.ledger.id(), self.ledger.append(entry, &parsed, now))
+            let entry = self.ledger.append(entry, &parsed, now);
+            if let Some(txn) = TxnId::of(command.txnid_most_bits, command.txnid_least_bits) {
+                self.ledger.hold(txn, entry);
+            }
+            (self.ledger.id(), entry)
         };
         effects.send(
             key.conn,

@@ -2,7 +2,7 @@
 
 use stc_proto::pulsar::{
     CommandAck, CommandReachedEndOfTopic, CommandRedeliverUnacknowledgedMessages, KeySharedMeta,
-    KeySharedMode, MessageIdData, command_ack::AckType, command_subscribe::SubType,
+    KeySharedMode, MessageIdData, ServerError, command_ack::AckType, command_subscribe::SubType,
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     ledger::Ledger,
     stats::{Reader, SubscriptionStats},
 };
-use crate::core::ids::{ConsumerKey, Millis};
+use crate::core::ids::{ConsumerKey, Millis, TxnId};
 
 #[derive(Debug)]
 pub(super) struct Subscription {
@@ -34,12 +34,12 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    pub(super) fn new(name: &str, durable: bool, first: u64) -> Self {
+    pub(super) fn new(name: &str, durable: bool, first: u64, ledger: &Ledger) -> Self {
         Subscription {
             name: name.to_owned(),
             durable,
             by_admin: false,
-            cursor: Cursor::new(first),
+            cursor: Cursor::new(first, ledger),
             seen: 0,
             acknowledges: false,
             consumers: Vec::new(),
@@ -98,7 +98,9 @@ impl Subscription {
             for consumer in &gone {
                 for entry in consumer.pending.keys() {
                     dispatcher.settled(*entry, consumer.key, scope.ledger);
-                    dispatcher.again(*entry, scope.ledger);
+                    if !self.cursor.is_withheld(*entry, scope.ledger) {
+                        dispatcher.again(*entry, scope.ledger);
+                    }
                 }
             }
             gone.iter().for_each(|consumer| dispatcher.leave(consumer.key));
@@ -191,15 +193,21 @@ impl Subscription {
     }
 
     fn ack_one(&mut self, key: ConsumerKey, id: &MessageIdData, ledger: &Ledger) {
-        let Some(entry) = ledger.known(id.ledger_id, id.entry_id) else { return };
-        if id.ack_set.is_empty() {
+        if let Some(entry) = ledger.known(id.ledger_id, id.entry_id) {
+            self.ack_entry(Some(key), entry, &id.ack_set, ledger);
+        }
+    }
+
+    /// Acknowledges an entry, or of a batch what is not `left`. The consumer it comes from most likely has the entry.
+    fn ack_entry(&mut self, key: Option<ConsumerKey>, entry: u64, left: &[i64], ledger: &Ledger) {
+        if left.is_empty() {
             if self.cursor.ack(entry) {
                 self.acked(key, entry, ledger);
             }
             return;
         }
         let messages = ledger.get(entry).map_or(1, |stored| stored.messages);
-        let acked = self.cursor.ack_part(entry, messages, &id.ack_set);
+        let acked = self.cursor.ack_part(entry, messages, left);
         if acked.complete {
             self.acked(key, entry, ledger);
         } else if acked.messages > 0
@@ -210,7 +218,7 @@ impl Subscription {
     }
 
     /// An entry became acknowledged as a whole: whoever has it, or whatever it waits for, is done with it.
-    fn acked(&mut self, key: ConsumerKey, entry: u64, ledger: &Ledger) {
+    fn acked(&mut self, key: Option<ConsumerKey>, entry: u64, ledger: &Ledger) {
         self.redeliveries.remove(&entry);
         let Some(dispatcher) = &mut self.dispatcher else { return };
         if matches!(dispatcher, Dispatcher::Single(_)) {
@@ -223,6 +231,99 @@ impl Subscription {
             }
             None => dispatcher.forget(entry, ledger),
         }
+    }
+
+    // ---- Acknowledgement in transactions ----
+
+    /// Takes an acknowledgement that counts once its transaction is committed. All of it or nothing is taken.
+    pub(super) fn ack_in(
+        &mut self,
+        txn: TxnId,
+        key: ConsumerKey,
+        command: &CommandAck,
+        ledger: &Ledger,
+    ) -> Result<(), TopicError> {
+        let Some(kind) = self.consumer(key).map(|consumer| consumer.kind) else { return Ok(()) };
+        let known = |id: &MessageIdData| Some((ledger.known(id.ledger_id, id.entry_id)?, left(id)));
+        let entries: Vec<_> = command.message_id.iter().filter_map(known).collect();
+        let messages = |entry: u64| ledger.get(entry).map_or(1, |stored| stored.messages);
+        match (command.ack_type(), entries.as_slice()) {
+            (AckType::Individual, entries) => {
+                for (entry, left) in entries {
+                    if self.cursor.has_acked(*entry, messages(*entry), left.as_deref())
+                        || self.cursor.pending.conflicts(txn, *entry, messages(*entry), left)
+                    {
+                        return Err(conflict(txn, *entry));
+                    }
+                }
+                for (entry, left) in entries {
+                    self.cursor.pending.add(txn, *entry, left.clone());
+                    self.withhold(*entry, ledger);
+                }
+                Ok(())
+            }
+            (AckType::Cumulative, [(entry, left)])
+                if matches!(kind, SubType::Exclusive | SubType::Failover) =>
+            {
+                let taken =
+                    !self.cursor.is_acked(*entry) && self.cursor.pending.add_up_to(txn, *entry, left.clone());
+                if taken { Ok(()) } else { Err(conflict(txn, *entry)) }
+            }
+            (AckType::Cumulative, _) => {
+                Err(TopicError::not_allowed("Cumulative acknowledgement needs one message and one consumer"))
+            }
+        }
+    }
+
+    /// An entry that nobody has is not to be delivered, for now.
+    fn withhold(&mut self, entry: u64, ledger: &Ledger) {
+        if self.cursor.is_withheld(entry, ledger)
+            && !self.consumers.iter().any(|consumer| consumer.pending.contains_key(&entry))
+            && let Some(dispatcher) = &mut self.dispatcher
+        {
+            dispatcher.forget(entry, ledger);
+        }
+    }
+
+    /// A transaction ended: what it acknowledged is acknowledged now, or comes again. `false` when there was nothing.
+    pub(super) fn end_acks(&mut self, txn: TxnId, commit: bool, scope: &mut Scope<'_>) -> bool {
+        let Some(ended) = self.cursor.pending.end(txn) else { return false };
+        if commit {
+            self.acknowledges = true;
+            if let Some((entry, left)) = ended.up_to {
+                self.cursor.ack_below(if left.is_some() { entry } else { entry + 1 });
+                if let Some(left) = left {
+                    self.ack_entry(None, entry, &left, scope.ledger);
+                }
+            }
+            for (entry, left) in ended.entries {
+                self.ack_entry(None, entry, left.as_deref().unwrap_or_default(), scope.ledger);
+            }
+        } else if let Some(Dispatcher::Single(single)) = &mut self.dispatcher {
+            single.rewind(&self.cursor);
+        } else {
+            for (entry, _) in ended.entries {
+                self.give_back(entry, scope.ledger);
+            }
+        }
+        self.dispatch(scope);
+        self.check_end(scope);
+        true
+    }
+
+    /// An entry whose acknowledgement was aborted comes again, and that counts as a redelivery.
+    fn give_back(&mut self, entry: u64, ledger: &Ledger) {
+        if self.cursor.is_acked(entry) {
+            return;
+        }
+        *self.redeliveries.entry(entry).or_insert(0) += 1;
+        let Some(dispatcher) = &mut self.dispatcher else { return };
+        for consumer in &mut self.consumers {
+            if consumer.settle(entry) {
+                dispatcher.settled(entry, consumer.key, ledger);
+            }
+        }
+        dispatcher.again(entry, ledger);
     }
 
     /// REDELIVER_UNACKNOWLEDGED_MESSAGES. Exclusive and Failover rewind, whatever ids are named; Shared and Key_Shared
@@ -254,7 +355,7 @@ impl Subscription {
                     }
                 };
                 for entry in entries {
-                    if consumer.settle(entry) {
+                    if !self.cursor.is_withheld(entry, scope.ledger) && consumer.settle(entry) {
                         *self.redeliveries.entry(entry).or_insert(0) += 1;
                         dispatcher.settled(entry, key, scope.ledger);
                         dispatcher.again(entry, scope.ledger);
@@ -314,11 +415,22 @@ impl Subscription {
 }
 
 /// The consumer that an entry was delivered to: the one that acknowledges it, as a rule.
-fn holder(consumers: &mut [Consumer], likely: ConsumerKey, entry: u64) -> Option<&mut Consumer> {
+fn holder(consumers: &mut [Consumer], likely: Option<ConsumerKey>, entry: u64) -> Option<&mut Consumer> {
     let has = |consumer: &Consumer| consumer.pending.contains_key(&entry);
-    let position = consumers.iter().position(|c| c.key == likely && has(c));
+    let position = consumers.iter().position(|c| Some(c.key) == likely && has(c));
     let position = position.or_else(|| consumers.iter().position(has))?;
     consumers.get_mut(position)
+}
+
+/// What an acknowledgement leaves of a batch; `None` when it names the whole entry.
+fn left(id: &MessageIdData) -> Option<Vec<i64>> {
+    (!id.ack_set.is_empty()).then(|| id.ack_set.clone())
+}
+
+fn conflict(txn: TxnId, entry: u64) -> TopicError {
+    let message =
+        format!("{txn} acknowledges entry {entry}, which is acknowledged already or by another transaction");
+    TopicError::new(ServerError::TransactionConflict, message)
 }
 
 /// Refuses a consumer whose type, or way of sharing keys, is not that of the ones that are connected.

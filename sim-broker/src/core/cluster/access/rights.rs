@@ -1,10 +1,13 @@
 //! Authorization: what a command needs, and what a principal has.
 
-use stc_proto::{Command, TopicName};
+use stc_proto::{
+    Command, TopicName,
+    pulsar::{CommandLookupTopic, CommandPartitionedTopicMetadata},
+};
 
 use super::Cluster;
 use crate::core::{
-    cluster::admin::AdminError,
+    cluster::{admin::AdminError, coordinators::AssignTopic},
     ids::ConnId,
     security::{Action, Authorization, Right},
 };
@@ -31,6 +34,18 @@ impl Cluster {
         let identity = self.conns.get(&conn)?.identity.as_ref()?;
         self.authorization()?;
         let (topic, right, to) = match command {
+            // Where the coordinators are is no secret: the watch tells everyone.
+            C::Lookup(CommandLookupTopic { topic, .. })
+            | C::PartitionedMetadata(CommandPartitionedTopicMetadata { topic, .. })
+                if TopicName::parse(topic).is_ok_and(|name| AssignTopic::of(&name).is_some()) =>
+            {
+                return None;
+            }
+            C::EndTxnOnPartition(_) | C::EndTxnOnSubscription(_) => {
+                let superuser = self.may(&identity.principal, "", Right::Superuser);
+                return (!superuser)
+                    .then(|| "Client is not authorized to end parts of transactions".to_owned());
+            }
             C::Lookup(c) => (&c.topic, Right::Any, "Lookup"),
             C::PartitionedMetadata(c) => (&c.topic, Right::Any, "Get Partition Metadata"),
             C::ScalableTopicLookup(c) => (&c.topic, Right::Any, "ScalableTopicLookup"),

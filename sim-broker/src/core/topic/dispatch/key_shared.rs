@@ -142,8 +142,8 @@ impl KeyShared {
             }
         }
         loop {
-            let entry = cursor.next_unacked(self.read);
-            let Some(stored) = ledger.get(entry) else { return };
+            let entry = cursor.next_deliverable(self.read, ledger);
+            let Some(stored) = ledger.readable(entry) else { return };
             self.read = entry + 1;
             match stored.deliver_at <= scope.now {
                 true => self.queue(entry, stored),

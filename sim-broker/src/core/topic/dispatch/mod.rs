@@ -148,8 +148,8 @@ fn deliver(
     stored: &Stored,
     redeliveries: u32,
 ) -> u32 {
-    let partial = cursor.partial(entry);
-    let messages = partial.map_or(stored.messages, |set| set.unacked());
+    let partial = cursor.partial(entry, stored.messages);
+    let messages = partial.as_ref().map_or(stored.messages, |set| set.unacked());
     consumer.permits -= i64::from(messages);
     let single = matches!(consumer.kind, SubType::Exclusive | SubType::Failover);
     let command = CommandMessage {

@@ -84,13 +84,15 @@ impl Shared {
     fn next<'a>(&mut self, cursor: &Cursor, scope: &Scope<'a>) -> Option<(u64, &'a Stored)> {
         let ledger = scope.ledger;
         while let Some(entry) = self.again.pop_first() {
-            if let Some(stored) = ledger.get(entry).filter(|_| !cursor.is_acked(entry)) {
+            if let Some(stored) =
+                ledger.get(entry).filter(|_| cursor.next_deliverable(entry, ledger) == entry)
+            {
                 return Some((entry, stored));
             }
         }
         loop {
-            let entry = cursor.next_unacked(self.read);
-            let stored = ledger.get(entry)?;
+            let entry = cursor.next_deliverable(self.read, ledger);
+            let stored = ledger.readable(entry)?;
             self.read = entry + 1;
             if stored.deliver_at <= scope.now {
                 return Some((entry, stored));

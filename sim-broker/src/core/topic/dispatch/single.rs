@@ -83,8 +83,8 @@ impl Single {
         };
         let ledger = scope.ledger;
         while consumer.permits > 0 {
-            let entry = cursor.next_unacked(self.read);
-            let Some(stored) = ledger.get(entry) else { return };
+            let entry = cursor.next_deliverable(self.read, ledger);
+            let Some(stored) = ledger.readable(entry) else { return };
             self.read = entry + 1;
             deliver(scope, cursor, consumer, entry, stored, 0);
         }

@@ -6,6 +6,7 @@ mod lifecycle;
 mod model;
 mod producing;
 mod sharing;
+mod transactions;
 
 use bytes::Bytes;
 use stc_proto::{
@@ -16,7 +17,7 @@ use stc_proto::{
 use super::{Topic, TopicConfig, TopicError};
 use crate::core::{
     effects::{Effect, Effects},
-    ids::{ConnId, ConsumerKey, Millis, ProducerKey, ProducerNames},
+    ids::{ConnId, ConsumerKey, Millis, ProducerKey, ProducerNames, TxnId},
 };
 
 /// The ledger of the topic under test.

@@ -79,14 +79,11 @@ fn bad_entries_are_refused_and_harm_nobody() {
     rig.topic.config_mut().max_message_size = 0;
     rig.send_raw(key, send(1), good.clone());
     rig.topic.config_mut().max_message_size = 1;
-    let in_transaction = CommandSend { txnid_least_bits: Some(1), txnid_most_bits: Some(1), ..send(2) };
-    rig.send_raw(key, in_transaction, good.clone());
     rig.send_raw(key, send(3), good);
     rig.send_raw(key, send(4), Bytes::from_static(b"junk"));
     rig.expect(&[
         "1 SEND_ERROR 0 0 ChecksumError",
         "1 SEND_ERROR 0 1 NotAllowedError",
-        "1 SEND_ERROR 0 2 NotAllowedError",
         "1 RECEIPT 0 3 at 0",
         "1 closed",
     ]);

@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use anyhow::{Context, bail};
-use clap::Args;
-use sim_broker::{
+use crate::{
     core::{Action, Security},
     net::{Tls, TlsOptions},
 };
+use anyhow::{Context, bail};
+use clap::Args;
 
 /// Who may connect, and do what.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Authentication and authorization (off unless --token is given)")]
-pub(crate) struct SecurityOptions {
+pub(super) struct SecurityOptions {
     /// Only let in clients that bring a token, and know who brings TOKEN as NAME. Repeatable. Clients use token
     /// authentication; admin calls need the header "Authorization: Bearer TOKEN"; /control/v1 stays open
     #[arg(long = "token", value_name = "NAME=TOKEN", value_parser = token)]
@@ -60,7 +60,7 @@ fn grant(text: &str) -> Result<Grant, String> {
 
 impl SecurityOptions {
     /// What they ask for.
-    pub(crate) fn security(&self) -> anyhow::Result<Option<Security>> {
+    pub(super) fn security(&self) -> anyhow::Result<Option<Security>> {
         if self.tokens.is_empty() {
             return Ok(None);
         }
@@ -88,7 +88,7 @@ impl SecurityOptions {
 /// Ports for TLS.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
-pub(crate) struct TlsArguments {
+pub(super) struct TlsArguments {
     /// Listen for TLS too; the plain ports stay open. Without --tls-cert the certificate is made at start
     #[arg(long)]
     tls: bool,
@@ -116,7 +116,7 @@ pub(crate) struct TlsArguments {
 
 impl TlsArguments {
     /// The ports and the certificate that they ask for. Reads files.
-    pub(crate) fn read(&self, brokers: u32, bind: std::net::IpAddr) -> anyhow::Result<Option<TlsOptions>> {
+    pub(super) fn read(&self, brokers: u32, bind: std::net::IpAddr) -> anyhow::Result<Option<TlsOptions>> {
         if !self.tls {
             return Ok(None);
         }
@@ -134,7 +134,7 @@ impl TlsArguments {
     }
 
     /// Writes what clients have to trust, if that is wanted.
-    pub(crate) fn write_trust(&self, certificate: &Tls) -> anyhow::Result<()> {
+    pub(super) fn write_trust(&self, certificate: &Tls) -> anyhow::Result<()> {
         match &self.tls_trust {
             Some(file) => std::fs::write(file, certificate.trust_pem())
                 .with_context(|| format!("cannot write {}", file.display())),
