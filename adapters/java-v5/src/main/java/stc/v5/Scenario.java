@@ -10,7 +10,6 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.pulsar.client.api.v5.MessageId;
-import org.apache.pulsar.client.api.v5.PulsarClient;
 
 /** What one scenario made, by the numbers that the suite knows it by. */
 final class Scenario {
@@ -18,7 +17,7 @@ final class Scenario {
     private static final long TO_CLOSE_SECONDS = 5;
 
     private final AtomicLong last = new AtomicLong();
-    final Handles<PulsarClient> clients = new Handles<>("client");
+    final Handles<OpenClient> clients = new Handles<>("client");
     final Handles<OpenProducer<?>> producers = new Handles<>("producer");
     final Handles<OpenConsumer<?>> consumers = new Handles<>("consumer");
     final Handles<CompletableFuture<MessageId>> tickets = new Handles<>("ticket");
@@ -52,8 +51,8 @@ final class Scenario {
     /** Closes whatever is still open, and does not wait for a client that cannot. */
     void close() throws InterruptedException {
         await(consumers.objects.values(), OpenConsumer::closeAsync);
-        if (!await(clients.objects.values(), PulsarClient::closeAsync)) {
-            clients.objects.values().forEach(PulsarClient::shutdown);
+        if (!await(clients.objects.values(), open -> open.client().closeAsync())) {
+            clients.objects.values().forEach(open -> open.client().shutdown());
         }
     }
 
