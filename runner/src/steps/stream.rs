@@ -54,6 +54,8 @@ const RECEIVE: [&str; 21] = [
 ];
 /// How long a receive waits for a message that must come.
 const PATIENCE_MS: u64 = 30_000;
+/// How long nothing comes when nothing waits in the client.
+const QUIET_MS: u64 = 300;
 
 // ---- subscribing ----
 
@@ -265,6 +267,16 @@ async fn receives(world: &mut World, name: StreamName, count: usize) -> Step {
 #[when(expr = "{stream} receives and acknowledges {int} message(s)")]
 async fn receives_and_acknowledges(world: &mut World, name: StreamName, count: usize) -> Step {
     receives(world, name.clone(), count).await?;
+    acknowledge_last(world, name).await
+}
+
+/// Receives until nothing comes for a while, and acknowledges the last message. What waits in the client when a segment is
+/// to be given up may still be delivered, or not.
+#[when(expr = "{stream} receives and acknowledges what still comes")]
+async fn receives_the_rest(world: &mut World, name: StreamName) -> Step {
+    while let Some(message) = next(world, &name.0, QUIET_MS).await? {
+        world.deliveries.push(Delivery { consumer: name.0.clone(), message });
+    }
     acknowledge_last(world, name).await
 }
 
