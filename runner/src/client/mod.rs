@@ -15,6 +15,7 @@ pub use stc_adapter_protocol::{
 };
 use stc_reports::ClientInfo;
 
+pub mod paired;
 pub mod reference;
 
 /// What an operation gives.
