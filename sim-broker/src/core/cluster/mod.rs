@@ -19,6 +19,7 @@
 //! | `namespaces` | tenants, namespaces and their policies |
 //! | `catalogue` | stored topics: creation, deletion, lists and watches of lists |
 //! | `controllers` | registrations of ordered consumers, assignments, drained parents |
+//! | `load` | load reports of segments, which push layouts |
 //! | `coordinators` | transaction coordinators: who leads them, and who is told |
 //! | `transactions` | commands of transactions, and carrying out their ends |
 //! | [`admin`] | what the admin REST offers |
@@ -34,6 +35,7 @@ pub mod control;
 mod controllers;
 mod coordinators;
 mod flow;
+mod load;
 mod lookup;
 mod namespaces;
 mod ownership;
