@@ -604,8 +604,8 @@ Feature: Stream consumer
     And all connections are lost
     Then stream consumer "a" has registered again under its name since the mark
     And stream consumer "b" has registered again under its name since the mark
-    And stream consumer "a" is attached to segment 0
-    And stream consumer "b" is attached to segment 1
+    And stream consumer "a" got back segment 0 and nothing else since the mark
+    And stream consumer "b" got back segment 1 and nothing else since the mark
 
   @id:C7-controller-lost-only @IMPL-8.10 @IMPL-8.13 @needs-control @needs-journal
   Scenario: an assignment that comes back unchanged after a failover of the controller disturbs no segment
@@ -674,8 +674,68 @@ Feature: Stream consumer
     And a stream consumer on the topic with subscription "s"
     When the producer sends 4 messages with 4 keys
     And the stream consumer receives and acknowledges 4 messages
+    And the journal is marked
     And segment 0 of the topic moves to another broker
     Then the stream consumer is attached to segments 0, 1
+    And the stream consumer has subscribed to segment 0 alone since the mark
+    And the stream consumer has segment 0 at the broker that the newest layout names
     When the producer sends 4 messages with 4 keys
     And the stream consumer receives and acknowledges 4 messages
     Then every message came to the stream consumers exactly once
+
+  @id:C7-segment-broker-dies @API-2.8 @C14 @needs-control @needs-journal
+  Scenario: the segments of a broker that dies are read at another one, and the others are left alone
+    Given a scalable topic with 3 segments
+    And a producer on the topic
+    And a stream consumer on the topic with subscription "s"
+    When the producer sends 6 messages with 6 keys
+    And the stream consumer receives and acknowledges 6 messages
+    And a broker of segments of the topic dies that is not its controller's
+    And the producer sends 6 messages with 6 keys
+    And the stream consumer receives and acknowledges 6 messages
+    Then the stream consumer is attached to segments 0, 1, 2
+    And the segments of the topic are attached to at their newest brokers
+    And every message came to the stream consumers exactly once
+    And the messages of each key came in the order of their sends
+
+  @id:C7-segment-broker-dies-unacknowledged @API-2.8 @API-4.1.6 @C14 @needs-control @needs-journal
+  Scenario: an acknowledgement of what came from a broker that died since counts at the next one
+    Given a scalable topic with 3 segments
+    And a producer on the topic
+    And a stream consumer on the topic with subscription "s"
+    When the producer sends 9 messages with 9 keys
+    And the stream consumer receives 9 messages
+    And a broker of segments of the topic dies that is not its controller's
+    Then the stream consumer is attached to segments 0, 1, 2
+    And the segments of the topic are attached to at their newest brokers
+    When the stream consumer acknowledges its last message
+    And the application closes the stream consumer
+    And the application subscribes stream consumer "later" on the topic with subscription "s"
+    Then stream consumer "later" receives exactly what was not acknowledged
+
+  @id:C7-cut-off-past-grace @IMPL-8.15 @IMPL-8.13 @needs-control @needs-virtual-time @needs-journal
+  Scenario: a consumer that was cut off past the grace period loses its segments, and comes back to a fresh assignment
+    Given a scalable topic with 2 segments
+    And a producer on the topic
+    And stream consumer "a" on the topic with subscription "s"
+    When the producer sends 8 messages with 8 keys
+    And stream consumer "a" receives and acknowledges 8 messages
+    And the journal is marked
+    And the application subscribes stream consumer "b" of client "two" on the topic with subscription "s"
+    And stream consumer "b" is assigned segment 1
+    And the producer sends 8 messages with 8 keys
+    And the connections since the mark are cut off for 70 s
+    Then stream consumer "a" is assigned segments 0, 1
+    When the stream consumers receive and acknowledge everything
+    Then stream consumer "a" is attached to exactly what it is assigned
+    When the journal is marked
+    And connections may be made again
+    Then stream consumer "b" has registered again under its name since the mark
+    And stream consumer "a" is assigned segment 0
+    And stream consumer "a" is attached to exactly what it is assigned
+    And stream consumer "b" is attached to exactly what it is assigned
+    When the producer sends 8 messages with 8 keys
+    And the stream consumers receive and acknowledge everything
+    Then every message came to the stream consumers exactly once
+    And the messages of each key came in the order of their sends
+    And each stream consumer received a part of the messages

@@ -588,8 +588,8 @@ Feature: Checkpoint consumer
     And checkpoint consumer "a" receives 8 messages
     Then checkpoint consumer "a" received every message exactly once
 
-  @id:C9-group-lost-member @API-4.3.12 @needs-control @needs-virtual-time @needs-journal
-  Scenario: the segments of a member whose broker was lost go on, and nothing is read by two
+  @id:C9-group-lost-member @API-4.3.11 @IMPL-5.15 @needs-control @needs-virtual-time @needs-journal
+  Scenario: within the grace period both members of a group go on with what they had after lost connections
     Given a scalable topic with 4 segments
     And a producer on the topic
     And checkpoint consumer "a" on the topic with
@@ -607,6 +607,58 @@ Feature: Checkpoint consumer
     And each active segment of the topic has exactly one reader
     And the segments of the topic are shared between 2 members
     And the checkpoint consumers together received every message exactly once
+
+  @id:C9-group-past-grace @API-4.3.12 @IMPL-8.15 @needs-control @needs-virtual-time @needs-journal
+  Scenario: a member that was cut off past the grace period loses its segments, and comes back to a fresh assignment
+    Given a scalable topic with 4 segments
+    And a producer on the topic
+    And checkpoint consumer "a" on the topic with
+      | start | earliest |
+      | group | g        |
+    When the producer sends 8 messages without keys
+    And checkpoint consumer "a" receives 8 messages
+    And the journal is marked
+    And the application creates checkpoint consumer "b" of client "second" on the topic with
+      | start | latest |
+      | group | g      |
+    Then the segments of the topic are shared between 2 members
+    When the producer sends 8 messages without keys
+    And checkpoint consumers "a" and "b" receive the last 8 messages together
+    And the connections since the mark are cut off for 70 s
+    Then the segments of the topic are shared between 1 members
+    And each active segment of the topic has exactly one reader
+    When the producer sends 8 messages without keys
+    And checkpoint consumers "a" and "b" receive the last 8 messages together
+    And connections may be made again
+    Then the segments of the topic are shared between 2 members
+    And each active segment of the topic has exactly one reader
+    When the producer sends 8 messages without keys
+    And checkpoint consumers "a" and "b" receive the last 8 messages together
+    Then checkpoint consumer "a" has received something
+    And checkpoint consumer "b" has received something
+
+  @id:C9-group-controller-dies @API-2.8 @API-4.3.11 @IMPL-5.15 @C14 @needs-control @needs-journal
+  Scenario: the members of a group follow the controller when its broker dies, and share the topic as before
+    Given a scalable topic with 3 segments
+    And the controller of the topic is not on the broker of the service URL
+    And a producer on the topic
+    And checkpoint consumer "a" on the topic with
+      | start | earliest |
+      | group | g        |
+    And checkpoint consumer "b" of client "second" on the topic with
+      | start | earliest |
+      | group | g        |
+    When the producer sends 9 messages without keys
+    And checkpoint consumers "a" and "b" receive 9 messages together
+    And the broker of the controller of the topic dies
+    And the producer sends 9 messages without keys
+    And checkpoint consumers "a" and "b" receive 9 messages together
+    Then each active segment of the topic has exactly one reader
+    And the segments of the topic are shared between 2 members
+    And the checkpoint consumers together received every message exactly once
+    When the application closes checkpoint consumer "b"
+    Then the segments of the topic are shared between 1 members
+    And each active segment of the topic has exactly one reader
 
   @id:C9-group-two-groups @API-4.3.11
   Scenario: two groups know nothing of each other

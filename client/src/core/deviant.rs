@@ -353,6 +353,10 @@ deviants! {
         "Throws failures of asynchronous sends from the call.";
     SurfaceReconnect "surface-reconnect" ["ERR-1.7", "API-2.7"]
         "Fails pending sends when the connection is lost.";
+    NeverDoubts "never-doubts-layout" ["API-2.6"]
+        "Goes on by its layout although the segments in it are not there any more.";
+    StaysAtFirstBroker "stays-at-first-broker" ["API-2.8"]
+        "Looks for a segment only where the first layout that named its broker had it.";
     GivesUpAttaching "gives-up-attaching" ["API-2.7"]
         "Does not attach a segment any more whose connection was lost while it was being attached.";
     BrokenAfterError "broken-after-error" ["API-2.10", "API-2.11", "ERR-1.5"]

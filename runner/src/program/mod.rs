@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use stc_reports::ExitCode;
 
 use crate::cli::{self, ConformanceArgs};
+use crate::compare::{self, ReportArgs};
 use crate::output::complain;
 use crate::suite::{Suite, SuiteError};
 
@@ -43,6 +44,8 @@ enum Command {
     Journal(journal::Journal),
     /// Write the golden vectors, for the unit tests of a client
     Vectors(vectors::Vectors),
+    /// Make one page of the JSON reports of several runs, side by side
+    Report(ReportArgs),
     /// Be the adapter of the reference client, on standard input and output
     ReferenceAdapter(reference_adapter::ReferenceAdapter),
 }
@@ -85,6 +88,7 @@ pub fn main() -> std::process::ExitCode {
         Command::Tap(args) => tap::run(&args),
         Command::Journal(args) => journal::run(&args),
         Command::Vectors(args) => vectors::run(&args),
+        Command::Report(args) => compare::report(&args),
         Command::ReferenceAdapter(args) => reference_adapter::run(&args),
     };
     code.into()

@@ -26,9 +26,17 @@ const SUBSCRIBE: [&str; 9] = [
     "API-2.7",
 ];
 /// What a failed or fruitless receive can break.
-const RECEIVE: [&str; 17] = [
+pub(super) const RECEIVE: [&str; 25] = [
     "API-4.1",
     "ERR-1.6",
+    "API-6.7",
+    "API-6.8",
+    "API-6.2",
+    "API-6.1",
+    "API-4.2.7",
+    "API-6.6",
+    "WIRE-8.2.1",
+    "WIRE-8.2.2",
     "IMPL-5.7",
     "IMPL-5.3",
     "API-2.8",
@@ -166,7 +174,7 @@ async fn receives(world: &mut World, name: ConsumerName, count: usize) -> Step {
 
 /// Receives and acknowledges this many messages.
 #[when(expr = "{consumer} receives and acknowledges {int} message(s)")]
-async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count: usize) -> Step {
+pub(super) async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count: usize) -> Step {
     for _ in 0..count {
         receives(world, name.clone(), 1).await?;
         let handle = world.deliveries.last().map(|d| d.message.handle);
@@ -251,6 +259,13 @@ async fn start_receive(world: &mut World, name: ConsumerName) -> Step {
 async fn gives_nothing(world: &mut World, name: ConsumerName, wait_ms: u64) -> Step {
     let got = next(world, &name.0, wait_ms).await?;
     let requirements = [
+        "API-3.2.8",
+        "API-6.1",
+        "API-6.2",
+        "API-6.3",
+        "API-6.5",
+        "API-6.7",
+        "API-6.8",
         "API-4.4",
         "API-4.2.4",
         "API-4.2.1",
@@ -356,7 +371,7 @@ async fn nack_nth(world: &mut World, name: ConsumerName, number: usize) -> Step 
     Ok(())
 }
 
-fn nth(world: &World, alias: &str, number: usize) -> Result<u64, Trouble> {
+pub(super) fn nth(world: &World, alias: &str, number: usize) -> Result<u64, Trouble> {
     let mut own = world.deliveries.iter().filter(|d| d.consumer == alias);
     own.nth(number.saturating_sub(1))
         .map(|d| d.message.handle)

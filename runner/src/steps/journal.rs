@@ -380,7 +380,7 @@ async fn at_newest(world: &mut World, topic: Topic) -> Step {
             attached.iter().filter(|(_, t, _)| segment_of(t) == Some(named.segment_id)).max_by_key(|a| a.0);
         let Some((_, _, Some(at))) = last else { continue };
         let url = urls.get(at.0 as usize).cloned().unwrap_or_default();
-        world.judge(&["IMPL-1.6"], url == named.broker_url, || {
+        world.judge(&["IMPL-1.6", "API-2.8", "IMPL-8.5"], url == named.broker_url, || {
             format!(
                 "segment {} moved to {}, and the client stayed at {url}",
                 named.segment_id, named.broker_url

@@ -217,8 +217,13 @@ fn open(world: &World, topic: &str) -> Result<BTreeMap<u64, Vec<WireSubscription
 /// Each active segment has one reader, of whichever consumer.
 #[then(expr = "each active segment of {topic} has exactly one reader")]
 async fn one_reader(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
     let active: BTreeSet<u64> = world.layout(&topic.0).await?.active().map(|s| s.id).collect();
+    let one_each = |world: &mut World| {
+        let open = open(world, &topic.0)?;
+        Ok(active.iter().all(|segment| open.get(segment).map_or(0, Vec::len) == 1))
+    };
+    world.eventually(one_each).await?;
+    world.settle().await;
     let open = open(world, &topic.0)?;
     for segment in active {
         let readers = open.get(&segment).map_or(0, Vec::len);
@@ -240,10 +245,19 @@ async fn no_reader(world: &mut World, topic: Topic) -> Step {
 /// The segments are shared between this many members, none of which has none.
 #[then(expr = "the segments of {topic} are shared between {int} members")]
 async fn shared_between(world: &mut World, topic: Topic, members: usize) -> Step {
+    world.eventually(|world| Ok(owners(world, &topic.0)?.len() == members)).await?;
     world.settle().await;
-    let open = open(world, &topic.0)?;
-    // The name of a reader begins with its consumer's, and the connections are the client's.
-    let owners: BTreeSet<String> = open
+    let owners = owners(world, &topic.0)?;
+    world.judge(&["API-4.3.12", "IMPL-5.14", "API-4.3.11", "IMPL-8.15"], owners.len() == members, || {
+        format!("the segments are read by {owners:?}, and the group has {members} members")
+    });
+    Ok(())
+}
+
+/// The consumers whose readers are attached now: the name of a reader begins with its consumer's.
+fn owners(world: &World, topic: &str) -> Result<BTreeSet<String>, Trouble> {
+    let open = open(world, topic)?;
+    let owners = open
         .iter()
         .flat_map(|(segment, readers)| readers.iter().map(move |r| (segment, r)))
         .map(|(segment, r)| {
@@ -251,10 +265,7 @@ async fn shared_between(world: &mut World, topic: Topic, members: usize) -> Step
             name.strip_suffix(&format!("-seg-{segment}")).map(str::to_owned).unwrap_or(name)
         })
         .collect();
-    world.judge(&["API-4.3.12", "IMPL-5.14", "API-4.3.11"], owners.len() == members, || {
-        format!("the segments are read by {owners:?}, and the group has {members} members")
-    });
-    Ok(())
+    Ok(owners)
 }
 
 /// The readers that were attached after the mark start behind the last message of their segment that lies before the

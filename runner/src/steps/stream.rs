@@ -29,8 +29,11 @@ const SUBSCRIBE: [&str; 12] = [
     "API-2.7",
 ];
 /// What it can break that a message does not come, or one that must not.
-const RECEIVE: [&str; 18] = [
+const RECEIVE: [&str; 21] = [
     "API-2.8",
+    "API-4.1.12",
+    "API-6.6",
+    "API-6.8",
     "API-4.1.8",
     "API-4.1.9",
     "API-4.1.3",
@@ -66,6 +69,7 @@ async fn stream(world: &mut World, name: StreamName, topic: Topic, subscription:
 
 /// A stream consumer of a client object of its own.
 #[given(expr = "{stream} of {client} on {topic} with subscription {string}")]
+#[when(expr = "the application subscribes {stream} of {client} on {topic} with subscription {string}")]
 async fn stream_of(
     world: &mut World,
     name: StreamName,
@@ -234,7 +238,7 @@ fn stream_options(world: &World, step: &gherkin::Step) -> Result<StreamOptions, 
 
 // ---- receiving ----
 
-fn handle(world: &World, alias: &str) -> Result<ConsumerId, Trouble> {
+pub(super) fn handle(world: &World, alias: &str) -> Result<ConsumerId, Trouble> {
     world.stream(alias)?.id.ok_or_else(|| Trouble::new("the stream consumer is not subscribed yet"))
 }
 

@@ -68,6 +68,8 @@ pub struct Setup {
     pub brokers: u32,
     /// Feature flags that CONNECTED leaves out although the profile has them.
     pub without: Vec<Feature>,
+    /// How many transaction coordinators.
+    pub coordinators: u32,
     /// Whether segments have entry buckets.
     pub entry_buckets: bool,
     /// Whether every command of the brokers has fields that no release knows.
@@ -86,6 +88,7 @@ impl Setup {
         Setup {
             profile: profile.to_owned(),
             brokers: 3,
+            coordinators: 16,
             without: Vec::new(),
             entry_buckets: true,
             unknown_fields: false,
@@ -103,6 +106,7 @@ impl Setup {
         }
         let mut config = ClusterConfig::new(profile);
         config.brokers = self.brokers;
+        config.coordinators = self.coordinators;
         config.unknown_fields = self.unknown_fields;
         config.security = self.security.clone();
         config.seed = self.seed;

@@ -222,11 +222,8 @@ fn a_failure_points_at_the_frame_that_shows_it() {
     ];
     for (deviant, id, name) in cases {
         let mut config = config(1);
-        config.environment = Arc::new(Environment {
-            target: TargetConfig::Memory,
-            profile: "spec-1.0".to_owned(),
-            client: Arc::new(ReferenceFactory { deviant: Some(Deviant::by_name(deviant).unwrap()) }),
-        });
+        let client = ReferenceFactory { deviant: Some(Deviant::by_name(deviant).unwrap()) };
+        config.environment = Arc::new(Environment::new(TargetConfig::Memory, "spec-1.0", Arc::new(client)));
         let scenario = suite.scenarios.iter().find(|s| s.id == id).unwrap();
         let result = run(&[scenario], &config).pop().unwrap();
         assert_eq!(result.verdict, Verdict::Fail, "{deviant}");

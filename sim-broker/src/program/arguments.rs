@@ -23,6 +23,7 @@ pub(super) struct SecurityOptions {
     superusers: Vec<String>,
 
     /// Switch authorization on, and let NAME act in a namespace, as alice=public/default:produce,consume. Repeatable.
+    /// The namespace is there from the start.
     /// Superusers change it later at /admin/v2/namespaces/TENANT/NAMESPACE/permissions/NAME
     #[arg(long = "grant", value_name = "NAME=TENANT/NAMESPACE:ACTION,…", requires = "tokens", value_parser = grant)]
     grants: Vec<Grant>,
@@ -85,6 +86,15 @@ impl SecurityOptions {
     }
 }
 
+/// Refuses a first port that leaves none for the last broker.
+pub(crate) fn ports_exist(option: &str, first: u16, brokers: u32) -> anyhow::Result<()> {
+    let last = u32::from(first) + brokers.saturating_sub(1);
+    if first != 0 && last > u32::from(u16::MAX) {
+        bail!("{option} {first}: broker {} would need port {last}, beyond 65535", brokers.saturating_sub(1));
+    }
+    Ok(())
+}
+
 /// Ports for TLS.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
@@ -120,6 +130,8 @@ impl TlsArguments {
         if !self.tls {
             return Ok(None);
         }
+        ports_exist("--tls-port", self.tls_port, brokers)?;
+        ports_exist("--tls-admin-port", self.tls_admin_port, brokers)?;
         let certificate = match (&self.tls_cert, &self.tls_key) {
             (Some(cert), Some(key)) => {
                 let read = |file: &PathBuf| {

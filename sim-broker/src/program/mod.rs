@@ -16,7 +16,7 @@ use crate::{
     net::TlsOptions,
 };
 use anyhow::Context;
-use arguments::{SecurityOptions, TlsArguments};
+use arguments::{SecurityOptions, TlsArguments, ports_exist};
 use clap::{Parser, value_parser};
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
@@ -45,7 +45,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=64))]
     brokers: u32,
 
-    /// Which broker to play: spec-1.0, pulsar-5.0.1, pulsar-5.0.0-M1, or a YAML file
+    /// Which broker to play: spec-1.0, pulsar-5.0.1, pulsar-5.0.0-M1, or a file in YAML
     #[arg(long, value_name = "NAME|FILE", default_value = "spec-1.0")]
     profile: String,
 
@@ -142,14 +142,10 @@ fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
 }
 
 fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
-    let file = PathBuf::from(&options.profile);
-    let profile = if file.extension().is_some_and(|e| e == "yaml" || e == "yml") {
-        let text =
-            std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        Profile::parse(&text).with_context(|| file.display().to_string())?
-    } else {
-        Profile::built_in(&options.profile)?
-    };
+    let profile = profile(&options.profile)?;
+    for (name, first) in [("--port", options.port), ("--admin-port", options.admin_port)] {
+        ports_exist(name, first, options.brokers)?;
+    }
     Ok(ClusterConfig {
         brokers: options.brokers,
         seed: options.seed,
@@ -161,6 +157,21 @@ fn configure(options: &Options) -> anyhow::Result<ClusterConfig> {
         journal: JournalConfig { capacity: options.journal.max(1), payloads: !options.no_journal_payloads },
         ..ClusterConfig::new(profile)
     })
+}
+
+/// A built-in profile, or the one in a file.
+fn profile(given: &str) -> anyhow::Result<Profile> {
+    let file = PathBuf::from(given);
+    match Profile::built_in(given) {
+        // What looks like a file is one, so that the message is about the file that is not there.
+        Err(_) if file.exists() || file.extension().is_some_and(|e| e == "yaml" || e == "yml") => {
+            let text =
+                std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            Profile::parse(&text).with_context(|| file.display().to_string())
+        }
+        Err(error) => Err(error).context("no file of that name either"),
+        Ok(profile) => Ok(profile),
+    }
 }
 
 async fn run(options: &Options, config: ClusterConfig, tls: Option<TlsOptions>) -> anyhow::Result<()> {

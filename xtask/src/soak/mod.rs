@@ -71,8 +71,13 @@ pub fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     let admin = cluster.admin_urls().into_iter().next().context("the cluster has no admin URL")?;
     // Any of the brokers may die.
     let service_url = cluster.broker_urls().join(",").replace(",pulsar://", ",");
-    let broker =
-        Broker { service_url, admin: Admin::Http(admin), cluster: Some(cluster.clone()), in_memory: false };
+    let broker = Broker {
+        service_url,
+        tls: None,
+        admin: Admin::http(admin, None),
+        cluster: Some(cluster.clone()),
+        in_memory: false,
+    };
     let outcome = judged(&runtime, &broker).and_then(|findings| {
         happened(&cluster.control().journal())?;
         Ok(findings)
@@ -89,7 +94,8 @@ pub fn at(service_url: &str, admin_url: &str) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("no threads")?;
     let broker = Broker {
         service_url: service_url.to_owned(),
-        admin: Admin::Http(admin_url.to_owned()),
+        tls: None,
+        admin: Admin::http(admin_url.to_owned(), None),
         cluster: None,
         in_memory: false,
     };
