@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use super::{
     Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ClientOptions, ClientUnderTest,
     ConsumerId, Described, MessageId, Order, Outgoing, ProducerId, ProducerOptions, QueueOptions, Received,
-    Reply, StreamOptions, TicketId,
+    Reply, StreamOptions, TicketId, TransactionId, TransactionState,
 };
 use crate::feature::Scenario;
 use crate::run::{ClientFactory, Opening};
@@ -105,6 +105,26 @@ macro_rules! route {
                 let client = self.objects($client)?.producing;
                 self.producing.create_producer(client, $options).await
             })
+        }
+    };
+    (new_transaction { $client:ident: $id:ty, $timeout:ident: $type:ty } $result:ty) => {
+        fn new_transaction(&self, $client: $id, $timeout: $type) -> Reply<'_, $result> {
+            Box::pin(async move {
+                let client = self.objects($client)?.producing;
+                self.producing.new_transaction(client, $timeout).await
+            })
+        }
+    };
+    ($function:ident { transaction: $id:ty } $result:ty) => {
+        fn $function(&self, transaction: $id) -> Reply<'_, $result> {
+            self.producing.$function(transaction)
+        }
+    };
+    // A transaction belongs to one client: that which produces.
+    ($function:ident { consumer: $id:ty, handle: $handle:ty, transaction: $transaction:ty } $result:ty) => {
+        fn $function(&self, _: $id, _: $handle, _: $transaction) -> Reply<'_, $result> {
+            let why = "a transaction of two clients".to_owned();
+            Box::pin(async move { Err(ClientError::Unsupported(why)) })
         }
     };
     ($function:ident { client: $id:ty, $options:ident: $type:ty } $result:ty) => {

@@ -65,7 +65,11 @@ async fn attached_again(world: &mut World, topic: Topic) -> Step {
         let mut opened = subscriptions_of(world, &topic.0)?.into_iter().filter(|s| s.opened);
         Ok(opened.any(|s| !seen.insert((s.command.topic, s.command.consumer_name))))
     };
-    if world.eventually(again).await? { Ok(()) } else { Err(Trouble::new("no segment was attached twice: nothing was interrupted")) }
+    if world.eventually(again).await? {
+        Ok(())
+    } else {
+        Err(Trouble::new("no segment was attached twice: nothing was interrupted"))
+    }
 }
 
 /// Every SUBSCRIBE is of a reader: not durable.
