@@ -23,6 +23,9 @@ pub struct ClientOptions {
     /// The certificates that are trusted for TLS, as PEM text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_trust_pem: Option<String>,
+    /// The client is to make transactions, with this timeout unless another one is asked for. Absent where none are made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction_timeout_ms: Option<u64>,
     /// How many bytes the pending messages of all producers may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,

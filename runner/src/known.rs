@@ -53,7 +53,7 @@ pub enum KnownError {
 pub struct Entry {
     /// Id of the scenario.
     pub scenario: String,
-    /// Why the client fails it: the section of the specification and what the client does instead.
+    /// Why the client fails it, or does not offer what it asks for: the section of the specification and what the client does instead.
     #[serde(default)]
     pub reason: String,
     /// How the message of the failure begins.
@@ -126,10 +126,12 @@ impl KnownFailures {
     pub fn fixed(&self, report: &Report) -> KnownFailures {
         let known: BTreeMap<&str, &Entry> = self.entries.iter().map(|e| (e.scenario.as_str(), e)).collect();
         let entry = |result: &ScenarioResult| {
-            let message = first_line(&failure(result)?);
+            let counts = result.verdict == Verdict::Fail || report.counts_against(result);
+            let failure = failure(result).filter(|_| counts)?;
+            let message = first_line(&failure);
             let old = known.get(result.id.as_str());
             Some(match old {
-                Some(old) if begins(&failure(result)?, &old.message) => (*old).clone(),
+                Some(old) if begins(&failure, &old.message) => (*old).clone(),
                 _ => Entry {
                     scenario: result.id.clone(),
                     reason: old.map(|e| e.reason.clone()).unwrap_or_default(),
@@ -152,7 +154,7 @@ impl KnownFailures {
                 text,
                 "- scenario: {}\n  reason: {}\n  message: {}\n",
                 quoted(scenario),
-                quoted(reason),
+                block(reason).unwrap_or_else(|| quoted(reason)),
                 quoted(message)
             );
         }
@@ -168,10 +170,13 @@ impl KnownFailures {
     }
 }
 
-/// The message of a result that failed.
+/// The message of a result that failed; of one that was not offered, what is missing.
 fn failure(result: &ScenarioResult) -> Option<String> {
-    let message = || result.failure.as_ref().map(|f| f.message.clone());
-    (result.verdict == Verdict::Fail).then(message).flatten()
+    match result.verdict {
+        Verdict::Fail => result.failure.as_ref().map(|f| f.message.clone()),
+        Verdict::Unsupported => result.reason.clone(),
+        _ => None,
+    }
 }
 
 /// Numbers that differ from run to run are not in the first line of a message, but what follows may have them.
@@ -186,7 +191,7 @@ fn begins(message: &str, prefix: &str) -> bool {
 /// Applies an entry to its scenario. What is wrong with the entry.
 fn judge(entry: &Entry, result: &mut ScenarioResult) -> Option<String> {
     match result.verdict {
-        Verdict::Fail => {
+        Verdict::Fail | Verdict::Unsupported => {
             let message = failure(result).unwrap_or_default();
             if begins(&message, &entry.message) {
                 result.verdict = Verdict::KnownFailure;
@@ -198,6 +203,15 @@ fn judge(entry: &Entry, result: &mut ScenarioResult) -> Option<String> {
         Verdict::Pass => Some("it passes".to_owned()),
         other => Some(format!("it was not judged: {other}")),
     }
+}
+
+/// Lines as people write them, where YAML can have them so.
+fn block(text: &str) -> Option<String> {
+    let plain = |line: &str| {
+        !line.is_empty() && !line.starts_with(' ') && !line.ends_with(' ') && !line.contains(char::is_control)
+    };
+    (text.contains('\n') && text.split('\n').all(plain))
+        .then(|| text.split('\n').fold("|-".to_owned(), |yaml, line| yaml + "\n    " + line))
 }
 
 /// A scalar that no reader of YAML takes for anything else: JSON's form of a string is one.

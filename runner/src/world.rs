@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::http::Method;
 use serde_json::Value as Json;
 use sim_broker::Control;
+use stc_adapter_protocol::Capability;
 use stc_proto::{Layout, TopicName};
 use tokio::task::JoinHandle;
 
@@ -26,6 +27,9 @@ use crate::wire::Wire;
 
 /// How long a client outside of virtual time gets to react to something that it does not answer.
 pub const GRACE: Duration = Duration::from_millis(200);
+
+/// The timeout that most transactions have.
+pub const TRANSACTION_TIMEOUT_MS: u64 = 60_000;
 
 /// Name of the one topic, client, producer or consumer of a scenario that has no second one.
 pub const THE: &str = "the";
@@ -118,6 +122,8 @@ pub struct World {
     /// Id of the scenario.
     pub scenario: String,
     requirements: Vec<String>,
+    /// Whether it is about transactions.
+    transactional: bool,
     environment: Arc<Environment>,
     /// Seed of this scenario.
     pub seed: u64,
@@ -176,6 +182,7 @@ impl World {
         World {
             scenario: scenario.id.clone(),
             requirements: scenario.requirements.clone(),
+            transactional: scenario.checklist.iter().any(|item| item == Capability::Transactions.as_str()),
             setup: Setup::new(&environment.profile, seed),
             environment,
             seed,
@@ -280,12 +287,21 @@ impl World {
         if let Some(id) = self.clients.get(alias) {
             return *id;
         }
-        let service_url = self.broker().await.service_url;
+        let options = self.client_options().await;
         let client = self.client().await;
-        let opened = client.open(ClientOptions { service_url, ..ClientOptions::default() }).await;
+        let opened = client.open(options).await;
         let id = self.expect(&[], opened, "building a client");
         self.clients.insert(alias.to_owned(), id);
         id
+    }
+
+    /// Options of a client object that no step asked for.
+    pub async fn client_options(&mut self) -> ClientOptions {
+        ClientOptions {
+            service_url: self.broker().await.service_url,
+            transaction_timeout_ms: self.transactional.then_some(TRANSACTION_TIMEOUT_MS),
+            ..ClientOptions::default()
+        }
     }
 
     /// The full name of the topic of this alias.

@@ -9,7 +9,6 @@ use stc_proto::Command;
 
 use super::journal::marked;
 use super::params::{ClientName, number, options};
-use crate::client::ClientOptions;
 use crate::judge::{Step, Trouble};
 use crate::target::{SUITE, token};
 use crate::world::World;
@@ -45,7 +44,7 @@ fn tls(world: &mut World) -> Step {
 #[given(expr = "{client} with")]
 async fn client_with(world: &mut World, name: ClientName, step: &gherkin::Step) -> Step {
     let broker = world.broker().await;
-    let mut made = ClientOptions { service_url: broker.service_url, ..ClientOptions::default() };
+    let mut made = world.client_options().await;
     for (name, value) in options(step)? {
         match name.as_str() {
             "token" => made.token = Some(value),

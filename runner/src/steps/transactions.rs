@@ -10,7 +10,7 @@ use crate::client::{ClientError, Outgoing, TransactionId, TransactionState};
 use crate::feature::Need;
 use crate::judge::{Step, Trouble};
 use crate::transaction_wire::Transaction;
-use crate::world::{Started, THE, World};
+use crate::world::{Started, THE, TRANSACTION_TIMEOUT_MS, World};
 
 /// What a failed NewTransaction can break.
 const OPEN: [&str; 7] =
@@ -50,7 +50,7 @@ async fn open(world: &mut World, name: TxnName, seconds: u64) -> Step {
 async fn try_open(world: &mut World) -> Step {
     let object = world.client_object(THE).await;
     let client = world.client().await;
-    let opened = world.within(client.new_transaction(object, 60_000)).await;
+    let opened = world.within(client.new_transaction(object, TRANSACTION_TIMEOUT_MS)).await;
     world.outcome = Some(opened.map(|_| ()));
     Ok(())
 }

@@ -87,6 +87,35 @@ fn a_list_excuses_what_it_describes_and_nothing_else() {
 }
 
 #[test]
+fn a_list_excuses_what_is_not_offered() {
+    let suite = suite();
+    let first = SCENARIOS[0];
+    let mut run = report(&suite, &[]);
+    run.scenarios[0].verdict = Verdict::Unsupported;
+    run.scenarios[0].reason = Some("the client does not offer maps".to_owned());
+    assert_eq!(run.exit_code(), ExitCode::DoesNotConform);
+    let fixed = KnownFailures::default().fixed(&run);
+    assert_eq!(fixed.entries.iter().map(|e| e.message.as_str()).collect::<Vec<_>>(), [
+        "the client does not offer maps"
+    ]);
+    suite.excuse(&mut run, &KnownFailures { entries: vec![entry(first, "the client does not offer ")] });
+    assert_eq!((stale(&run), run.exit_code()), (Vec::new(), ExitCode::Conforms));
+}
+
+#[test]
+fn a_reason_of_several_lines_is_written_as_lines() {
+    for reason in ["one: # two\nthree \"x\"", "a\n\nb", "a\n  b", "\ta\nb", "a\n", "- a\n- b"] {
+        let list = KnownFailures { entries: vec![Entry { reason: reason.to_owned(), ..entry("A", "m") }] };
+        let written = tempfile::NamedTempFile::new().unwrap();
+        list.save(written.path()).unwrap();
+        assert_eq!(KnownFailures::load(written.path()).unwrap(), list);
+    }
+    let entries = vec![Entry { reason: "one\ntwo".to_owned(), ..entry("A", "m") }];
+    let yaml = "- scenario: \"A\"\n  reason: |-\n    one\n    two\n  message: \"m\"\n";
+    assert_eq!(KnownFailures { entries }.to_yaml(), yaml);
+}
+
+#[test]
 fn a_fixed_list_fits_the_run_and_keeps_what_people_wrote() {
     let suite = suite();
     let [first, second] = SCENARIOS;

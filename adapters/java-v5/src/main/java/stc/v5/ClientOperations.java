@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
@@ -11,6 +12,7 @@ import org.apache.pulsar.client.api.v5.PulsarClient;
 import org.apache.pulsar.client.api.v5.PulsarClientBuilder;
 import org.apache.pulsar.client.api.v5.auth.AuthenticationFactory;
 import org.apache.pulsar.client.api.v5.config.MemorySize;
+import org.apache.pulsar.client.api.v5.config.TransactionPolicy;
 import org.apache.pulsar.tls.TlsPolicy;
 
 /** Client objects. */
@@ -27,6 +29,7 @@ final class ClientOperations {
     private static JsonNode open(Scenario scenario, Params params) throws Refusal {
         Params options = params.object("options");
         AtomicReference<String> token = new AtomicReference<>();
+        Optional<Duration> transactions = options.millis("transactionTimeoutMs");
         PulsarClient client = Calls.blocking(() -> {
             PulsarClientBuilder builder = PulsarClient.builder();
             options.text("serviceUrl").ifPresent(builder::serviceUrl);
@@ -39,12 +42,14 @@ final class ClientOperations {
             if (trust.isPresent()) {
                 builder.tlsPolicy(TlsPolicy.builder().trustCertsFilePath(file(trust.get()).toString()).build());
             }
+            transactions.ifPresent(timeout ->
+                    builder.transactionPolicy(TransactionPolicy.builder().timeout(timeout).build()));
             options.optional("memoryLimit")
                     .ifPresent(bytes -> builder.memoryLimit(MemorySize.ofBytes(bytes.asLong())));
             options.end("a client");
             return builder.build();
         });
-        return Json.number(scenario.clients.add(new OpenClient(client, token)));
+        return Json.number(scenario.clients.add(new OpenClient(client, token, transactions)));
     }
 
     /** The SDK takes certificates from files alone. */

@@ -6,6 +6,7 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.pulsar.client.api.v5.Checkpoint;
 import org.apache.pulsar.client.api.v5.Message;
 import org.apache.pulsar.client.api.v5.MessageId;
+import org.apache.pulsar.client.api.v5.Transaction;
 
 /**
  * A consumer of any kind. What a kind has no call for is unsupported.
@@ -42,6 +43,16 @@ abstract class OpenConsumer<T> {
     }
 
     void acknowledgeCumulative(MessageId id) throws Refusal {
+        throw new Refusal.Unsupported("acknowledgeCumulative of this consumer");
+    }
+
+    /** Within a transaction. */
+    void acknowledge(MessageId id, Transaction transaction) throws Refusal {
+        throw new Refusal.Unsupported("acknowledge of this consumer");
+    }
+
+    /** Within a transaction. */
+    void acknowledgeCumulative(MessageId id, Transaction transaction) throws Refusal {
         throw new Refusal.Unsupported("acknowledgeCumulative of this consumer");
     }
 

@@ -32,6 +32,10 @@ final class Params {
         return Optional.ofNullable(left.remove(name)).filter(value -> !value.isNull());
     }
 
+    boolean has(String name) {
+        return left.hasNonNull(name);
+    }
+
     JsonNode required(String name) throws Invalid {
         return optional(name).orElseThrow(() -> new Invalid("there is no \"" + name + "\""));
     }

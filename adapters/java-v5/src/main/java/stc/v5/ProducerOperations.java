@@ -13,6 +13,7 @@ import org.apache.pulsar.client.api.v5.MessageId;
 import org.apache.pulsar.client.api.v5.MessageMetadata;
 import org.apache.pulsar.client.api.v5.Producer;
 import org.apache.pulsar.client.api.v5.PulsarClient;
+import org.apache.pulsar.client.api.v5.Transaction;
 
 /** Producers, and what they send. */
 final class ProducerOperations {
@@ -51,11 +52,12 @@ final class ProducerOperations {
     }
 
     private static JsonNode send(Scenario scenario, Params params) throws Refusal {
-        return send(scenario.producers.get(params), params.object("message"));
+        Params message = params.object("message");
+        return send(scenario.producers.get(params), transaction(scenario, message), message);
     }
 
-    private static <T> JsonNode send(OpenProducer<T> open, Params message) throws Refusal {
-        MessageId id = Calls.blocking(() -> filled(open.producer().newMessage(), open.schema(), message).send());
+    private static <T> JsonNode send(OpenProducer<T> open, Transaction transaction, Params message) throws Refusal {
+        MessageId id = Calls.blocking(() -> filled(open.producer().newMessage(), open.schema(), transaction, message).send());
         return Json.base64(id.toByteArray());
     }
 
@@ -67,22 +69,31 @@ final class ProducerOperations {
         }
         ArrayNode tickets = JsonNodeFactory.instance.arrayNode();
         for (Params message : messages) {
-            tickets.add(scenario.tickets.add(sending(open, message)));
+            tickets.add(scenario.tickets.add(sending(open, transaction(scenario, message), message)));
         }
         return tickets;
     }
 
-    private static <T> CompletableFuture<MessageId> sending(OpenProducer<T> open, Params message) throws Refusal {
-        return Calls.started(() -> filled(open.producer().async().newMessage(), open.schema(), message).send());
+    private static <T> CompletableFuture<MessageId> sending(
+            OpenProducer<T> open, Transaction transaction, Params message) throws Refusal {
+        return Calls.started(() -> filled(open.producer().async().newMessage(), open.schema(), transaction, message).send());
     }
 
     private static JsonNode outcome(Scenario scenario, Params params) throws Refusal, InterruptedException {
         return Json.base64(Calls.outcome(scenario.tickets.get(params)).toByteArray());
     }
 
+    /** The transaction that a message is sent in; {@code null} when it is sent in none. */
+    private static Transaction transaction(Scenario scenario, Params message) throws Refusal {
+        return message.has("transaction") ? scenario.transactions.get(message) : null;
+    }
+
     /** Gives a message what the suite wants it to have. */
-    private static <T, B extends MessageMetadata<T, B>> B filled(B builder, Writing<T> schema, Params message)
-            throws Refusal {
+    private static <T, B extends MessageMetadata<T, B>> B filled(
+            B builder, Writing<T> schema, Transaction transaction, Params message) throws Refusal {
+        if (transaction != null) {
+            builder.transaction(transaction);
+        }
         builder.value(schema.value(message.required("value")));
         message.text("key").ifPresent(builder::key);
         builder.properties(message.strings("properties"));

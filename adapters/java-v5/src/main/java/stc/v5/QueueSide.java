@@ -7,6 +7,7 @@ import org.apache.pulsar.client.api.v5.MessageId;
 import org.apache.pulsar.client.api.v5.PulsarClient;
 import org.apache.pulsar.client.api.v5.QueueConsumer;
 import org.apache.pulsar.client.api.v5.QueueConsumerBuilder;
+import org.apache.pulsar.client.api.v5.Transaction;
 
 /** A queue consumer. */
 final class QueueSide<T> extends OpenConsumer<T> {
@@ -57,6 +58,14 @@ final class QueueSide<T> extends OpenConsumer<T> {
     void acknowledge(MessageId id) throws Refusal {
         Calls.blocking(() -> {
             consumer.acknowledge(id);
+            return null;
+        });
+    }
+
+    @Override
+    void acknowledge(MessageId id, Transaction transaction) throws Refusal {
+        Calls.blocking(() -> {
+            consumer.acknowledge(id, transaction);
             return null;
         });
     }

@@ -10,6 +10,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.pulsar.client.api.v5.MessageId;
+import org.apache.pulsar.client.api.v5.Transaction;
 
 /** What one scenario made, by the numbers that the suite knows it by. */
 final class Scenario {
@@ -20,6 +21,7 @@ final class Scenario {
     final Handles<OpenClient> clients = new Handles<>("client");
     final Handles<OpenProducer<?>> producers = new Handles<>("producer");
     final Handles<OpenConsumer<?>> consumers = new Handles<>("consumer");
+    final Handles<Transaction> transactions = new Handles<>("transaction");
     final Handles<CompletableFuture<MessageId>> tickets = new Handles<>("ticket");
 
     /** Objects of one kind. */

@@ -39,6 +39,7 @@ final class Session {
         ClientOperations.add(operations);
         ProducerOperations.add(operations);
         ConsumerOperations.add(operations);
+        TransactionOperations.add(operations);
         IdOperations.add(operations);
     }
 

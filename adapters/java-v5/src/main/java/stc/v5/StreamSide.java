@@ -8,6 +8,7 @@ import org.apache.pulsar.client.api.v5.MessageId;
 import org.apache.pulsar.client.api.v5.PulsarClient;
 import org.apache.pulsar.client.api.v5.StreamConsumer;
 import org.apache.pulsar.client.api.v5.StreamConsumerBuilder;
+import org.apache.pulsar.client.api.v5.Transaction;
 
 /** A stream consumer. */
 final class StreamSide<T> extends OpenConsumer<T> {
@@ -65,6 +66,14 @@ final class StreamSide<T> extends OpenConsumer<T> {
     void acknowledgeCumulative(MessageId id) throws Refusal {
         Calls.blocking(() -> {
             consumer.acknowledgeCumulative(id);
+            return null;
+        });
+    }
+
+    @Override
+    void acknowledgeCumulative(MessageId id, Transaction transaction) throws Refusal {
+        Calls.blocking(() -> {
+            consumer.acknowledgeCumulative(id, transaction);
             return null;
         });
     }
