@@ -105,8 +105,7 @@ Feature: Resource lifetime
     When the queue consumer receives and acknowledges 4 messages
     And the broker of segment 0 of the topic dies
     And the producer sends 4 messages with 4 keys
-    And the queue consumer receives and acknowledges 4 messages
-    Then every message was received exactly once
+    Then the queue consumer receives everything, some of it perhaps twice
 
   @id:C14-after-error @API-2.10 @needs-control @needs-virtual-time
   Scenario: a send that failed does not spoil the producer

@@ -99,7 +99,6 @@ Feature: Deduplication
     And a producer on the topic with
       | batching            | off |
       | initial sequence id | 9   |
-    Then the producer has no last sequence id
     When the producer sends 2 messages without keys
     Then the last sequence id of the producer is 11
     And the messages of the topic are stored with the sequence ids 10 to 11

@@ -161,21 +161,44 @@ Feature: Shared segments
     And the messages of each key came in the order of their sends
 
   @id:KS4-drain-accepted @KS-4.13 @needs-control @needs-journal
-  Scenario: a mode changes when the broker has accepted the acknowledgements, not when they are sent
+  Scenario: what is acknowledged before a change of mode is not delivered in the new mode
     Given a scalable topic with 1 segment
     And a producer on the topic
     And a stream consumer on the topic with subscription "s"
     When the producer sends 6 messages with 6 keys
     And the stream consumer receives 6 messages
-    And the next 1 ACK on the topic is held
     And the journal is marked
     And an assignment is pushed to the stream consumer that shares segment 0
-    And the stream consumer acknowledges its last message
-    And 1 frame is held
     Then the stream consumer has not let go of segment 0 since the mark
-    When the held frames are released
+    When the journal is marked
+    And the stream consumer acknowledges its last message
     Then the stream consumer has let go of segment 0 since the mark
     And the stream consumer has every segment in the mode of its assignment
+    And no message of segment 0 went to the stream consumer since the mark
+
+  @id:KS4-drain-transaction @KS-4.13 @IMPL-8.12 @transactions @needs-control @needs-journal
+  Scenario Outline: an acknowledgement in a transaction counts for the drain when the transaction ends: <case>
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And a stream consumer on the topic with subscription "s"
+    When the producer sends 6 messages with 6 keys
+    And the stream consumer receives 6 messages
+    And the application opens a transaction of 60 s
+    And the journal is marked
+    And the stream consumer acknowledges its last message in the transaction
+    Then an acknowledgement went to segment 0 of the stream consumer since the mark
+    When an assignment is pushed to the stream consumer that shares segment 0
+    Then the stream consumer has not let go of segment 0 since the mark
+    When the application <ends> the transaction
+    Then the stream consumer has let go of segment 0 since the mark
+    And the stream consumer has every segment in the mode of its assignment
+    When <count>
+    Then a receive from the stream consumer gives nothing within 300 ms
+
+    Examples:
+      | case   | ends    | count                                                     |
+      | commit | commits | the application flushes the producer                      |
+      | abort  | aborts  | the stream consumer receives and acknowledges 6 messages  |
 
   @id:KS4-drain-of-shared @KS-4.13 @needs-journal
   Scenario: a shared segment is drained as well before it gets one owner
@@ -347,7 +370,7 @@ Feature: Shared segments
     And stream consumer "a" receives 7 messages
     And the application starts to subscribe stream consumer "b" on the topic with subscription "s"
     And segment 0 is given to stream consumer "a" and others
-    And stream consumer "a" acknowledges its last message
+    And stream consumer "a" receives and acknowledges what still comes
     And the subscribe of stream consumer "b" has ended
     And the producer sends 12 messages with 6 keys
     And the stream consumers receive and acknowledge everything
@@ -358,6 +381,23 @@ Feature: Shared segments
     Then every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
     And each stream consumer received a part of the messages
+
+  @id:KS4-order-broker-dies @API-4.1.11 @API-2.8 @C7 @needs-control @needs-journal
+  Scenario: the order of each key survives the death of the broker of a shared segment
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And stream consumer "a" on the topic with subscription "s"
+    And stream consumer "b" on the topic with subscription "s"
+    When segment 0 is given to stream consumer "a" and others
+    And the producer sends 12 messages with 6 keys
+    And the stream consumers receive and acknowledge everything
+    And the broker of segment 0 of the topic dies
+    And the producer sends 12 messages with 6 keys
+    And the stream consumers receive and acknowledge everything
+    Then every message came to the stream consumers exactly once
+    And the messages of each key came in the order of their sends
+    And each stream consumer received a part of the messages
+    And the segments of the topic are attached to at their newest brokers
 
   @id:KS4-order-rebucket @API-4.1.11 @C7 @needs-virtual-time @needs-journal
   Scenario: the order of each key survives a rebucket while sharers read

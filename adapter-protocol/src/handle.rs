@@ -21,6 +21,8 @@ handles! {
     ProducerId;
     /// A consumer of any kind.
     ConsumerId;
+    /// A transaction.
+    TransactionId;
     /// An asynchronous send whose outcome is still to be asked for.
     TicketId;
 }

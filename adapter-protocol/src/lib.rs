@@ -30,8 +30,8 @@ pub mod schema;
 pub mod session;
 
 pub use error::{ApiError, ClientError, Signalled};
-pub use handle::{ClientId, ConsumerId, ProducerId, TicketId};
-pub use message::{Checkpoint, MessageId, Order, Outgoing, Received, SchemaKind, Value};
+pub use handle::{ClientId, ConsumerId, ProducerId, TicketId, TransactionId};
+pub use message::{Checkpoint, MessageId, Order, Outgoing, Received, SchemaKind, TransactionState, Value};
 pub use operation::Operation;
 pub use options::{
     AccessMode, Batching, Boundary, CheckpointOptions, ClientOptions, Compression, Described,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{Base64, Pairs};
+use crate::handle::TransactionId;
 
 /// A message identifier. `bytes` is its serialized form, which is opaque; two ids of one message are equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -149,6 +150,23 @@ pub struct Outgoing {
     pub deliver_at_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicate_to: Vec<String>,
+    /// The transaction that it is published in; only clients with transactions are asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<TransactionId>,
+}
+
+/// How far a transaction is (client-api §6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // the names say it
+pub enum TransactionState {
+    Open,
+    Committing,
+    Aborting,
+    Committed,
+    Aborted,
+    Error,
+    TimedOut,
 }
 
 /// A received message (data-model §3).

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::handle::{ClientId, ConsumerId, ProducerId, TicketId};
-use crate::message::{Checkpoint, MessageId, Order, Outgoing, Received};
+use crate::handle::{ClientId, ConsumerId, ProducerId, TicketId, TransactionId};
+use crate::message::{Checkpoint, MessageId, Order, Outgoing, Received, TransactionState};
 use crate::options::{
     Boundary, CheckpointOptions, ClientOptions, Described, ProducerOptions, QueueOptions, StreamOptions,
 };
@@ -91,6 +91,25 @@ macro_rules! for_each_operation {
             "checkpoint" checkpoint TakeCheckpoint [CheckpointConsumer] { consumer: ConsumerId } -> Checkpoint;
             /// Closes a consumer of any kind.
             "closeConsumer" close_consumer CloseConsumer [] { consumer: ConsumerId } -> ();
+
+            /// NewTransaction, with the timeout in ms.
+            "newTransaction" new_transaction NewTransaction [Transactions]
+                { client: ClientId, timeout_ms: u64 } -> TransactionId;
+            /// How far the transaction is.
+            "transactionState" transaction_state GetTransactionState [Transactions]
+                { transaction: TransactionId } -> TransactionState;
+            /// Commit.
+            "commit" commit Commit [Transactions] { transaction: TransactionId } -> ();
+            /// Abort.
+            "abort" abort Abort [Transactions] { transaction: TransactionId } -> ();
+            /// Acknowledges one message of a queue consumer within a transaction. Answered when the SDK's call has ended,
+            /// whether or not the broker has taken the acknowledgement by then.
+            "acknowledgeInTransaction" acknowledge_in AcknowledgeIn [Transactions]
+                { consumer: ConsumerId, handle: u64, transaction: TransactionId } -> ();
+            /// Acknowledges a message of a stream consumer and everything that it received before within a transaction.
+            /// Answered like `acknowledgeInTransaction`.
+            "acknowledgeCumulativeInTransaction" acknowledge_cumulative_in AcknowledgeCumulativeIn [Transactions]
+                { consumer: ConsumerId, handle: u64, transaction: TransactionId } -> ();
 
             /// The earliest or the latest identifier, serialized.
             "boundaryId" boundary_id BoundaryId [] { boundary: Boundary } -> MessageId;

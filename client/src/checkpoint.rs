@@ -102,6 +102,9 @@ impl<T: 'static> CheckpointConsumer<T> {
         if self.handle.face.deviance.is(Deviant::CheckpointAsksBroker) {
             self.handle.tell(Request::AskAgain);
         }
+        if self.handle.face.deviance.is(Deviant::CheckpointAcks) {
+            self.handle.tell(Request::Acknowledge(marks.clone()));
+        }
         Checkpoint(Start::Behind(marks))
     }
 
@@ -114,8 +117,8 @@ impl<T: 'static> CheckpointConsumer<T> {
         self.handle.close().await
     }
 
-    fn received(&self, CheckpointDelivery { generation, mark, delivery }: CheckpointDelivery) -> Message<T> {
-        self.handle.tell(Request::Consumed { segment: delivery.segment, generation, mark });
+    fn received(&self, CheckpointDelivery { generation, delivery, .. }: CheckpointDelivery) -> Message<T> {
+        self.handle.tell(Request::Consumed { segment: delivery.segment, generation });
         Message::new(delivery, self.handle.face.topic.clone(), self.schema.clone())
     }
 }

@@ -1,7 +1,10 @@
 //! The layout watch of a producer or queue consumer (wire-protocol §4): resolves the topic, follows its layout, and
 //! opens the session again, under the same id, when its connection is lost.
 
-use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use stc_proto::{
     Command, TopicName,
@@ -39,11 +42,20 @@ pub(crate) struct WatchState {
 pub(crate) struct LayoutWatch {
     pub(crate) state: watch::Receiver<WatchState>,
     refresh: Arc<Notify>,
+    /// The next lookup is made because the current layout is wrong.
+    doubted: Arc<AtomicBool>,
     session: SharedSession,
     task: JoinHandle<()>,
 }
 
 impl LayoutWatch {
+    /// Looks the topic up anew, because what the current layout says is not there. The layout that the topic has counts,
+    /// whatever its epoch: it may be another topic of the same name. It is not created for that.
+    pub(crate) fn doubt(&self) {
+        self.doubted.store(true, Ordering::Relaxed);
+        self.refresh();
+    }
+
     /// Looks the topic up anew, in a session that takes the place of the current one.
     pub(crate) fn refresh(&self) {
         self.refresh.notify_one();
@@ -109,7 +121,7 @@ pub(crate) async fn open(client: &Arc<Shared>, topic: TopicName) -> Result<Layou
     };
     let deadline = Instant::now() + client.operation_timeout;
     let (session, events) = loop {
-        let failure = match follower.establish(&topic).await {
+        let failure = match follower.establish(&topic, true).await {
             Ok(opened) => break opened,
             Err(failure) => failure,
         };
@@ -166,7 +178,8 @@ struct Follower {
 
 impl Follower {
     /// Opens the session under this name and applies its first layout.
-    async fn establish(&mut self, name: &TopicName) -> Result<(Session, Events), Failure> {
+    /// With `create` a topic that is absent is created where the policy permits.
+    async fn establish(&mut self, name: &TopicName, create: bool) -> Result<(Session, Events), Failure> {
         let client = self.client.clone();
         let connection = client.pool.lookup(name.as_str()).await.map_err(Failure::Unreachable)?;
         if !connection.supports_scalable_topics() && !client.deviance.is(Deviant::IgnoreFeatureFlags) {
@@ -176,7 +189,7 @@ impl Follower {
         let (sender, mut events) = mpsc::unbounded_channel();
         connection.register(Party::Session, self.id, sender).map_err(Failure::Unreachable)?;
         let mut session = Session { connection: connection.clone(), id: self.id, close_on_wire: true };
-        let create = client.deviance.is(Deviant::NeverCreates).then_some(false);
+        let create = (!create || client.deviance.is(Deviant::NeverCreates)).then_some(false);
         connection.send(Command::from(CommandScalableTopicLookup {
             session_id: self.id,
             topic: name.to_string(),
@@ -262,9 +275,10 @@ impl Follower {
     fn start(self, view: View, session: Option<Session>, events: Option<Events>) -> LayoutWatch {
         let (state, receiver) = watch::channel(WatchState { view, revision: 1, synced: true });
         let session = Arc::new(Mutex::new(session));
-        let refresh = Arc::new(Notify::new());
-        let task = tokio::spawn(self.follow(state, session.clone(), events, refresh.clone()));
-        LayoutWatch { state: receiver, refresh, session, task }
+        let (refresh, doubted) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let task =
+            tokio::spawn(self.follow(state, session.clone(), events, refresh.clone(), doubted.clone()));
+        LayoutWatch { state: receiver, refresh, doubted, session, task }
     }
 
     async fn follow(
@@ -273,6 +287,7 @@ impl Follower {
         session: SharedSession,
         mut events: Option<Events>,
         refresh: Arc<Notify>,
+        doubted: Arc<AtomicBool>,
     ) {
         if self.client.deviance.is(Deviant::ClosesWatch) {
             *session.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -294,10 +309,14 @@ impl Follower {
                 state.send_modify(|state| state.synced = true);
                 std::future::pending::<()>().await;
             }
+            let doubted = doubted.swap(false, Ordering::Relaxed);
+            if doubted {
+                self.tracker.doubt();
+            }
             let (opened, again) = loop {
                 sleep(std::time::Duration::from_millis(self.backoff.delay())).await;
                 let name = self.name_again();
-                match self.establish(&name).await {
+                match self.establish(&name, !doubted).await {
                     Ok(opened) => break opened,
                     Err(Failure::Refused(error) | Failure::Unreachable(error)) => {
                         tracing::debug!(topic = %name, %error, "opening the layout watch again failed");

@@ -16,9 +16,11 @@
 //! | [`wire`], [`transcript`] | the journal: decoded for steps, one record of the report for each |
 //! | [`known`] | the list of known failures |
 //! | [`progress`], [`output`] | what a person at a terminal sees |
+//! | [`transaction_wire`], [`atomicity`] | transactions in the journal; whether each is all or nothing there |
 //! | [`suite`], [`report`] | the suite as a whole, and from results to the report model |
 //! | [`cli`], `deviants` | the two commands: judge a client, test the suite itself (feature `deviants`) |
 //! | [`compare`] | the command that shows several runs on one page |
+//! | [`tap`] | a recording proxy in front of any broker |
 //! | [`program`] | the program `stc` |
 //!
 //! A scenario has its own thread, runtime, cluster, names and seed. Nothing it finds depends on what runs beside it.
@@ -27,6 +29,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod adapter;
+pub mod atomicity;
 pub mod catalogue;
 pub mod cli;
 pub mod client;
@@ -48,7 +51,9 @@ pub mod steps;
 pub mod stored;
 pub mod stream_wire;
 pub mod suite;
+pub mod tap;
 pub mod target;
+pub mod transaction_wire;
 pub mod transcript;
 pub mod wire;
 pub mod world;

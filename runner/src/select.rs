@@ -3,6 +3,7 @@
 use cucumber::gherkin::tagexpr::TagOperation;
 use thiserror::Error;
 
+use crate::client::paired::PairedFactory;
 use crate::feature::{Need, Scenario};
 
 /// How long a tag expression may be, in bytes. Each parenthesis and each `not` takes stack to parse.
@@ -17,6 +18,8 @@ pub struct Selection {
     pub scenarios: Vec<String>,
     /// Ids of scenarios, or of outlines, that are not wanted.
     pub skip: Vec<String>,
+    /// Only scenarios that two clients can share.
+    pub paired: bool,
 }
 
 /// Why nothing can be run. The command line exits with 2.
@@ -49,7 +52,7 @@ pub enum SelectionError {
 impl Selection {
     /// Whether only a part of the suite is asked for.
     pub fn is_filtered(&self) -> bool {
-        self.tags.is_some() || !self.scenarios.is_empty() || !self.skip.is_empty()
+        self.tags.is_some() || !self.scenarios.is_empty() || !self.skip.is_empty() || self.paired
     }
 
     /// The scenarios that are asked for, in their order.
@@ -72,6 +75,7 @@ impl Selection {
             .iter()
             .filter(|s| expression.as_ref().is_none_or(|e| holds(e, s)))
             .filter(|s| self.scenarios.is_empty() || self.scenarios.iter().any(|name| s.is_called(name)))
+            .filter(|s| !self.paired || PairedFactory::fits(s))
             .filter(|s| !self.skip.iter().any(|name| s.is_called(name)))
             .collect();
         if selected.is_empty() { Err(SelectionError::Empty) } else { Ok(selected) }

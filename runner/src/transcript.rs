@@ -1,7 +1,7 @@
 //! One journal record as one record of the report: who sent it to whom, with decoded fields.
 
 use serde_json::{Map, Value as Json};
-use sim_broker::core::journal::{Direction, Event, Record};
+use sim_broker::core::journal::{Direction, Record};
 use stc_reports::{WireKind, WireRecord};
 
 /// Commands by which a client talks to the controller of a topic, whichever broker leads it.
@@ -14,54 +14,51 @@ const OF_THE_CONTROLLER: [&str; 4] = [
 
 /// The record as reports keep it.
 pub fn record(record: &Record) -> WireRecord {
-    let name = record.event.name();
-    let broker = record.broker.map(|b| b.0);
-    let place = match (&record.event, broker) {
-        (Event::Controller { .. }, _) => "controller".to_owned(),
-        (Event::Frame(_), _) if OF_THE_CONTROLLER.contains(&name) => "controller".to_owned(),
+    row(record.to_json())
+}
+
+/// The JSON form of a record, as journals and their files have it, as reports keep it. What a row lacks is empty.
+pub fn row(row: Json) -> WireRecord {
+    let mut row = match row {
+        Json::Object(row) => row,
+        _ => Map::new(),
+    };
+    let number = |name: &str| row.get(name).and_then(Json::as_u64);
+    let text = |name: &str| row.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let (n, t_ms) = (number("n").unwrap_or(0), number("t_ms").unwrap_or(0));
+    let broker = number("broker").and_then(|b| u32::try_from(b).ok());
+    let conn = number("conn").filter(|conn| *conn > 0);
+    let (name, dir) = (text("type"), text("dir"));
+    let kind = kind(&name);
+    let place = match (name.as_str(), broker) {
+        ("CONTROLLER", _) => "controller".to_owned(),
+        (name, _) if OF_THE_CONTROLLER.contains(&name) => "controller".to_owned(),
         (_, Some(broker)) => format!("broker {broker}"),
         (_, None) => "cluster".to_owned(),
     };
     let client = || "client".to_owned();
-    let (from, to) = match record.direction {
-        Direction::ToBroker => (client(), place),
-        Direction::ToClient => (place, client()),
-        Direction::Internal => (place.clone(), place),
-    };
-    let kind = match record.event {
-        Event::Frame(_) => WireKind::Frame,
-        Event::BadFrame { .. } | Event::TcpOpen { .. } | Event::TcpClose { .. } | Event::TcpRefused => {
-            WireKind::Connection
-        }
-        Event::Fault { .. } => WireKind::Fault,
-        Event::Admin { .. }
-        | Event::Mark { .. }
-        | Event::Layout { .. }
-        | Event::Controller { .. }
-        | Event::Coordinator { .. }
-        | Event::Txn { .. } => WireKind::Cluster,
-    };
-    let mut row = match record.to_json() {
-        Json::Object(row) => row,
-        _ => Map::new(),
+    let (from, to) = if dir == Direction::ToBroker.as_str() {
+        (client(), place)
+    } else if dir == Direction::ToClient.as_str() {
+        (place, client())
+    } else {
+        (place.clone(), place)
     };
     let fields = match row.remove("fields") {
         Some(Json::Object(fields)) => fields,
         _ => Map::new(),
     };
-    let carries = record.frame().is_some_and(|frame| frame.payload.is_some());
+    let carries = row.contains_key("metadata") || row.contains_key("payload_hex");
     // What is left of the row then is about the entry.
     ["n", "t_ms", "broker", "conn", "dir", "type"].iter().for_each(|key| drop(row.remove(*key)));
-    WireRecord {
-        n: record.n,
-        t_ms: record.t_ms,
-        kind,
-        name: name.to_owned(),
-        from,
-        to,
-        broker,
-        conn: record.conn.map(|c| c.0),
-        fields,
-        entry: carries.then_some(row),
+    WireRecord { n, t_ms, kind, name, from, to, broker, conn, fields, entry: carries.then_some(row) }
+}
+
+fn kind(name: &str) -> WireKind {
+    match name {
+        "BAD_FRAME" | "TCP_OPEN" | "TCP_CLOSE" | "TCP_REFUSED" => WireKind::Connection,
+        "FAULT" => WireKind::Fault,
+        "ADMIN" | "MARK" | "LAYOUT" | "CONTROLLER" | "COORDINATOR" | "TXN" => WireKind::Cluster,
+        _ => WireKind::Frame,
     }
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{
     ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
-    ProducerId, Received, Reply, SchemaKind, TicketId, Value,
+    ProducerId, Received, Reply, SchemaKind, TicketId, TransactionId, Value,
 };
 use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
@@ -141,6 +141,8 @@ pub struct World {
     pub streams: BTreeMap<String, Stream>,
     /// What the application acknowledged of the stream consumers' messages.
     pub acknowledged: BTreeSet<String>,
+    /// Transactions by alias.
+    pub transactions: BTreeMap<String, TransactionId>,
     /// All sends, in the order of their calls.
     pub sent: Vec<Sent>,
     /// All messages that consumers gave, in order.
@@ -188,6 +190,7 @@ impl World {
             consumers: BTreeMap::new(),
             streams: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
+            transactions: BTreeMap::new(),
             sent: Vec::new(),
             deliveries: Vec::new(),
             reading: Reading::default(),
@@ -341,6 +344,15 @@ impl World {
             .get(alias)
             .cloned()
             .ok_or_else(|| Trouble(format!("no step made a stream consumer {}", shown(alias))))
+    }
+
+    /// The transaction of this alias.
+    ///
+    /// # Errors
+    /// When no step opened it.
+    pub fn transaction(&self, alias: &str) -> Result<TransactionId, Trouble> {
+        let found = self.transactions.get(alias).copied();
+        found.ok_or_else(|| Trouble(format!("no step opened a transaction {}", shown(alias))))
     }
 
     /// Waits until something can be seen in the journal, at most for 30 s; in virtual time they cost nothing. Whether

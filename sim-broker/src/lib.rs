@@ -6,6 +6,7 @@
 //! | [`net`] | tokio around the core: TCP, in-memory links, the clock; [`SimCluster`] is the handle |
 //! | [`control`] | what drives and observes a cluster from outside: faults, brokers, journal |
 //! | [`admin`] | Pulsar's admin REST |
+//! | [`program`] | the `sim-broker` command |
 //!
 //! One cluster in memory, inside any tokio runtime (paused time works):
 //!
@@ -26,6 +27,7 @@ pub mod admin;
 pub mod control;
 pub mod core;
 pub mod net;
+pub mod program;
 
 pub use control::Control;
 pub use net::{SimCluster, TcpOptions};

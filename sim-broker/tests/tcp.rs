@@ -158,9 +158,26 @@ fn wrong_arguments_are_2_and_a_failing_environment_is_3() {
     assert_eq!(code(&["--profile", "missing.yaml"]), 2);
     assert_eq!(code(&["--brokers", "0"]), 2);
     assert_eq!(code(&["--port", "99999"]), 2);
+    assert_eq!(code(&["--port", "65534", "--admin-port", "0"]), 2, "there is no port for the third broker");
+    assert_eq!(code(&["--port", "0", "--admin-port", "65535"]), 2);
+    assert_eq!(code(&["--profile", "Cargo.toml"]), 2, "a file, but no profile");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     assert_eq!(code(&["--port", &port, "--admin-port", "0"]), 3);
+}
+
+#[test]
+fn a_profile_may_come_from_a_file_of_any_name() {
+    let text = std::fs::read_to_string("profiles/spec-1.0.yaml").unwrap();
+    let file = std::env::temp_dir().join(format!("sim-broker-profile-{}", std::process::id()));
+    std::fs::write(&file, text.replace("name: spec-1.0", "name: mine")).unwrap();
+    let mut arguments = FREE.to_vec();
+    arguments.extend(["--profile", file.to_str().unwrap()]);
+    let (mut child, line) = start(&arguments);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(line.contains("plays mine"), "{line}");
 }
 
 #[cfg(target_os = "linux")]

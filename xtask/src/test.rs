@@ -17,7 +17,7 @@ use stc_runner::output::say;
 /// The `test` command line.
 #[derive(Debug, Args)]
 pub struct Test {
-    /// Fail where a JDK 21+, Maven, Python or Chromium is missing, instead of leaving out what needs it
+    /// Fail where a JDK 21+, Maven, Python, Go or Chromium is missing, instead of leaving out what needs it
     #[arg(long)]
     strict: bool,
     /// Run only the checks whose name contains this text
@@ -34,6 +34,7 @@ enum Needs {
     Rust,
     Java,
     Python,
+    Go,
     Browser,
 }
 
@@ -42,6 +43,11 @@ impl Needs {
     fn missing(self) -> Option<String> {
         match self {
             Needs::Rust => None,
+            Needs::Go => {
+                let found =
+                    Command::new("go").arg("version").output().is_ok_and(|output| output.status.success());
+                (!found).then(|| "no Go (Debian: apt-get install golang-go)".to_owned())
+            }
             Needs::Java => match Jdk::find() {
                 Err(error) => Some(error.to_string()),
                 Ok(jdk) => Maven::find(&jdk).err().map(|error| error.to_string()),
@@ -79,6 +85,17 @@ const CHECKS: &[Check] = &[
     cargo("tests", &["test", "--workspace", "--locked"]),
     cargo("conformance in memory", &["xtask", "conformance"]),
     cargo("conformance over TCP", &["xtask", "conformance", "--target", "tcp"]),
+    // What an SDK author's CI runs, on the reference client behind the protocol: every verdict is the one in process.
+    Check {
+        name: "conformance through the adapter protocol",
+        needs: Needs::Rust,
+        program: "sh",
+        arguments: &[
+            "docs/ci/conformance.sh",
+            "cargo run --quiet --package stc-runner --bin stc -- reference-adapter",
+        ],
+        environment: &[("STC", "cargo run --quiet --package stc-runner --bin stc --")],
+    },
     cargo("deviants", &["xtask", "deviants"]),
     Check { needs: Needs::Browser, ..cargo("reports in a browser", &["xtask", "browser"]) },
     cargo("vectors", &["xtask", "vectors", "verify"]),
@@ -105,6 +122,42 @@ const CHECKS: &[Check] = &[
     Check {
         needs: Needs::Python,
         ..cargo("classic Python client on the simulator", &["xtask", "real-client", "python-classic"])
+    },
+    Check {
+        needs: Needs::Python,
+        ..cargo(
+            "skeleton adapter in Python",
+            &[
+                "run",
+                "--quiet",
+                "--package",
+                "stc-runner",
+                "--bin",
+                "stc",
+                "--",
+                "adapter-check",
+                "--client",
+                "python",
+            ],
+        )
+    },
+    Check {
+        needs: Needs::Go,
+        ..cargo(
+            "skeleton adapter in Go",
+            &[
+                "run",
+                "--quiet",
+                "--package",
+                "stc-runner",
+                "--bin",
+                "stc",
+                "--",
+                "adapter-check",
+                "--client",
+                "go",
+            ],
+        )
     },
     Check {
         needs: Needs::Java,

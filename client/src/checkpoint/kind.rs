@@ -1,5 +1,7 @@
 //! What the task of a checkpoint consumer does differently from that of others.
 
+use std::collections::BTreeMap;
+
 use stc_proto::{
     Command,
     pulsar::{
@@ -28,9 +30,11 @@ pub(crate) struct Checkpointing {
 
 pub(crate) enum Request {
     /// A message was taken out of the receive queue.
-    Consumed { segment: u64, generation: u64, mark: Mark },
+    Consumed { segment: u64, generation: u64 },
     /// For the deviant that asks the broker when a checkpoint is taken.
     AskAgain,
+    /// For the deviant that acknowledges when a checkpoint is taken.
+    Acknowledge(BTreeMap<u64, Mark>),
 }
 
 /// The answer to GET_LAST_MESSAGE_ID.
@@ -48,13 +52,11 @@ impl Kind for Checkpointing {
     fn request(actor: &mut Actor<Self>, request: Request) {
         let now = actor.client.clocks.now();
         match request {
-            Request::Consumed { segment, generation, mark } => {
-                actor.core.consumed(segment, generation, now);
-                if actor.client.deviance.is(Deviant::CheckpointAcks) {
-                    acknowledge(actor, segment, mark);
-                }
-            }
+            Request::Consumed { segment, generation } => actor.core.consumed(segment, generation, now),
             Request::AskAgain => actor.core.ask_again(now),
+            Request::Acknowledge(marks) => {
+                marks.into_iter().for_each(|(segment, mark)| acknowledge(actor, segment, mark));
+            }
         }
     }
 

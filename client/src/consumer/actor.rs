@@ -250,6 +250,7 @@ impl<K: Kind> Actor<K> {
                 self.registration.iter_mut().for_each(|registration| registration.register(register.clone()));
             }
             Effect::Lookup => self.watch.iter().for_each(LayoutWatch::refresh),
+            Effect::Doubt => self.watch.iter().for_each(LayoutWatch::doubt),
             Effect::Leave => self.registration.iter_mut().for_each(Registration::leave),
             Effect::Subscribe(subscribe) => {
                 let id = self.attachments.id(subscribe.segment, subscribe.attempt.fresh);

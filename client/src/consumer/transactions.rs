@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use stc_proto::pulsar::{CommandAck, command_ack::AckType};
+use stc_proto::pulsar::{CommandAck, MessageIdData, command_ack::AckType};
 use tokio::task::JoinSet;
 
 use super::{Actor, Done, Kind};
@@ -11,10 +11,7 @@ use crate::{
         consumer::Core,
         deviant::Deviant,
         error::Error,
-        transaction::{
-            Part, TxnId,
-            acks::{Effect, TxnAck},
-        },
+        transaction::{Part, TxnId, acks::Effect},
     },
     transaction::{Operation, Txn},
 };
@@ -99,12 +96,21 @@ impl<K: Kind> Actor<K> {
                     Step::Enlisted { ticket, result }
                 });
             }
-            Effect::Acknowledge { ticket, txn, ack } => self.acknowledge_in(ticket, txn, ack),
+            Effect::Acknowledge { ticket, txn, segment, ids, cumulative } => {
+                self.acknowledge_in(ticket, txn, segment, ids, cumulative);
+            }
             Effect::Settle { group, result } => self.desk.settle(group, result),
         }
     }
 
-    fn acknowledge_in(&mut self, ticket: u64, txn: TxnId, TxnAck { segment, ids, cumulative }: TxnAck) {
+    fn acknowledge_in(
+        &mut self,
+        ticket: u64,
+        txn: TxnId,
+        segment: u64,
+        ids: Vec<MessageIdData>,
+        cumulative: bool,
+    ) {
         let ack_type = if cumulative { AckType::Cumulative } else { AckType::Individual };
         let deviance = self.client.deviance;
         let command = |within: bool, ids| {

@@ -245,8 +245,6 @@ deviants! {
         "Closes a segment's consumer at once when the segment leaves the assignment.";
     DeliverWhileDraining "deliver-while-draining" ["IMPL-8.11", "KS-4.12"]
         "Goes on delivering from a segment that is being drained.";
-    DrainBeforeAcceptance "drain-before-acceptance" ["IMPL-8.12", "KS-4.13"]
-        "Counts an acknowledgement as soon as it is sent.";
     AcksToDrain "acks-to-drain" ["KS-4.15", "IMPL-6.8"]
         "Acknowledges for the application to get a drain done.";
     NeverFlips "never-flips" ["IMPL-8.8", "KS-4.1"]
@@ -282,7 +280,7 @@ deviants! {
     ChildBeforeParent "child-before-parent" ["API-4.3.10", "WIRE-6.3.2"]
         "Reads segments without waiting for their parents.";
     CheckpointAcks "checkpoint-acks" ["IMPL-7.6"]
-        "Acknowledges what the application receives.";
+        "Acknowledges what the application received when a checkpoint is taken.";
     CheckpointDurable "checkpoint-durable" ["API-4.3.4", "API-4.3.13"]
         "Reads through durable subscriptions.";
     CheckpointAsksBroker "checkpoint-asks-broker" ["IMPL-7.4"]
@@ -355,6 +353,10 @@ deviants! {
         "Throws failures of asynchronous sends from the call.";
     SurfaceReconnect "surface-reconnect" ["ERR-1.7", "API-2.7"]
         "Fails pending sends when the connection is lost.";
+    NeverDoubts "never-doubts-layout" ["API-2.6"]
+        "Goes on by its layout although the segments in it are not there any more.";
+    StaysAtFirstBroker "stays-at-first-broker" ["API-2.8"]
+        "Looks for a segment only where the first layout that named its broker had it.";
     GivesUpAttaching "gives-up-attaching" ["API-2.7"]
         "Does not attach a segment any more whose connection was lost while it was being attached.";
     BrokenAfterError "broken-after-error" ["API-2.10", "API-2.11", "ERR-1.5"]

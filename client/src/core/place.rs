@@ -89,6 +89,9 @@ impl Place {
     /// Takes over which broker the layout names. True when the segment has moved away from under its attachment, which
     /// is to be closed then: its broker gives it up anyway.
     pub(crate) fn locate(&mut self, named: Option<&String>, deviance: Deviance) -> bool {
+        if deviance.is(Deviant::StaysAtFirstBroker) && self.named.is_some() {
+            return false;
+        }
         let before = std::mem::replace(&mut self.named, named.cloned());
         let moved = before.is_some() && named.is_some() && before.as_ref() != named;
         if !moved || deviance.is(Deviant::IgnoreMovedSegment) {
@@ -132,6 +135,7 @@ impl Place {
         if expected {
             // One that is busy is the owner: a former consumer may still drain the segment.
             self.lookup ^= error.category() != Category::ConsumerBusy;
+            self.lookup &= !deviance.is(Deviant::StaysAtFirstBroker);
             self.redirect = None;
             self.pause(now);
             if error.category() == Category::NotConnected && deviance.is(Deviant::GivesUpAttaching) {

@@ -118,6 +118,17 @@ impl Session {
         true
     }
 
+    /// Registers again as soon as the layout is known: the topic may be another one. Its answer takes the place of
+    /// whatever registration there is.
+    pub(crate) fn restart(&mut self) {
+        self.state = State::Idle;
+    }
+
+    /// The topic is another one, whose epochs are counted anew.
+    pub(crate) fn forget_epoch(&mut self) {
+        self.epoch = None;
+    }
+
     /// When something is due next, once the layout is up to date.
     pub(crate) fn next_deadline(&self) -> Option<Millis> {
         match self.state {

@@ -3,6 +3,10 @@
 //! An older epoch never counts. An equal one does: brokers push the same epoch again with addresses in it. A layout
 //! with managed segments that follows an all-legacy one begins a new life of the topic, so its epoch is not compared.
 //! A layout that cannot be worked with is reported and the current one stays.
+//!
+//! A topic that is deleted and created again begins a new life, at epoch 0. A push alone cannot tell it from an old
+//! layout. That the segments of the current layout are not there any more can: then the topic is looked up anew, and
+//! what that lookup brings counts whatever its epoch ([`Tracker::doubt`]).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,6 +27,8 @@ pub(crate) struct View {
     pub(crate) brokers: Arc<BTreeMap<u64, String>>,
     /// The URL of the controller, once the broker gave it.
     pub(crate) controller: Option<String>,
+    /// Counts the topics that were met under this name: what is known of segments of an earlier one means nothing.
+    pub(crate) life: u64,
 }
 
 /// What became of a pushed layout.
@@ -41,15 +47,22 @@ pub(crate) enum Applied {
 pub(crate) struct Tracker {
     deviance: Deviance,
     current: Option<View>,
+    /// The next layout counts whatever its epoch.
+    doubted: bool,
 }
 
 impl Tracker {
     pub(crate) fn new(deviance: Deviance) -> Self {
-        Tracker { deviance, current: None }
+        Tracker { deviance, current: None, doubted: false }
     }
 
     pub(crate) fn current(&self) -> Option<&View> {
         self.current.as_ref()
+    }
+
+    /// The current layout is not to be trusted: the next one comes from a lookup that was made because of that.
+    pub(crate) fn doubt(&mut self) {
+        self.doubted = true;
     }
 
     /// Takes a pushed layout. `topic` is the canonical name that came with it, if one did.
@@ -58,26 +71,33 @@ impl Tracker {
             Ok(layout) => layout,
             Err(error) => return Applied::Refused(error),
         };
-        if let Some(View { layout: current, .. }) = &self.current {
-            let new_life = current.is_legacy() && !layout.is_legacy();
-            let stale = layout.epoch < current.epoch && !new_life;
+        let mut life = 0;
+        if let Some(View { layout: current, life: current_life, .. }) = &self.current {
+            let migrated = current.is_legacy() && !layout.is_legacy();
+            let older = layout.epoch < current.epoch && !migrated;
+            let again = older && std::mem::take(&mut self.doubted);
+            let stale = older && !again;
+            life = current_life + u64::from(again);
             if (stale && !self.deviance.is(Deviant::ApplyStaleEpoch))
                 || self.deviance.is(Deviant::IgnoreLayoutUpdates)
             {
                 return Applied::Stale { current: current.epoch };
             }
         }
+        self.doubted = false;
+        let current = self.current.as_ref().filter(|current| current.life == life);
         // An equal epoch may come without addresses (a controller elsewhere does not know them yet): what is known
         // of segments that are still there stays.
         let mut brokers: BTreeMap<u64, String> = BTreeMap::new();
-        if let Some(current) = &self.current {
+        if let Some(current) = current {
             let kept = current.brokers.iter().filter(|(id, _)| layout.segment(**id).is_some());
             brokers.extend(kept.map(|(id, url)| (*id, url.clone())));
         }
         brokers.extend(dag.segment_brokers.iter().map(|b| (b.segment_id, b.broker_url.clone())));
-        let known = self.current.as_ref().and_then(|current| current.controller.clone());
+        let known = current.and_then(|current| current.controller.clone());
         let controller = dag.controller_broker_url.clone().filter(|url| !url.is_empty()).or(known);
-        self.current = Some(View { topic, layout: Arc::new(layout), brokers: Arc::new(brokers), controller });
+        let (layout, brokers) = (Arc::new(layout), Arc::new(brokers));
+        self.current = Some(View { topic, layout, brokers, controller, life });
         Applied::Yes
     }
 }
@@ -121,6 +141,24 @@ mod tests {
         again.segment_brokers.clear();
         assert_eq!(tracker.apply(&again, topic()), Applied::Yes);
         assert_eq!(tracker.current().unwrap().brokers[&0], "pulsar://b:1", "known addresses stay");
+    }
+
+    #[test]
+    fn what_a_doubting_lookup_brings_counts_and_is_another_topic_when_it_is_older() {
+        let mut tracker = tracker_at(3);
+        let mut again = dag(0, &[(0, 0, 65535, true)]);
+        again.controller_broker_url = Some("pulsar://a:1".into());
+        tracker.apply(&dag(4, &[(0, 0, 65535, true)]), topic());
+        assert_eq!(tracker.apply(&again, topic()), Applied::Stale { current: 4 });
+        tracker.doubt();
+        assert_eq!(tracker.apply(&again, topic()), Applied::Yes);
+        assert_eq!((tracker.current().unwrap().layout.epoch, tracker.current().unwrap().life), (0, 1));
+        assert_eq!(tracker.apply(&dag(1, &[(0, 0, 65535, true)]), topic()), Applied::Yes);
+        assert_eq!(tracker.apply(&again, topic()), Applied::Stale { current: 1 }, "doubt is over");
+        tracker.doubt();
+        assert_eq!(tracker.apply(&dag(2, &[(0, 0, 65535, true)]), topic()), Applied::Yes);
+        assert_eq!(tracker.current().unwrap().life, 1, "a newer layout is of the same topic");
+        assert_eq!(tracker.apply(&again, topic()), Applied::Stale { current: 2 });
     }
 
     #[test]

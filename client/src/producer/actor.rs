@@ -302,6 +302,7 @@ impl Actor {
                         Frame::with_payload(send, bytes)
                     });
                 }
+                Effect::Doubt => self.watch.iter().for_each(LayoutWatch::doubt),
                 Effect::Detach { segment } => self.attachments.detach(segment),
                 Effect::Forget { segment } => self.attachments.forget(segment),
                 Effect::Settle { order, result } => {

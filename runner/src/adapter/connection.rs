@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use stc_adapter_protocol::rpc::{self, LONGEST_LINE, Response, RpcError};
 use stc_adapter_protocol::{ClientError, Operation};
 use tokio::sync::oneshot;
@@ -67,7 +67,26 @@ impl Connection {
         }
     }
 
+    /// Asks for what the protocol may not have. The answer as it came.
+    pub(super) async fn call_raw(
+        &self,
+        method: &str,
+        params: Json,
+    ) -> Result<Result<Json, RpcError>, String> {
+        let line =
+            |id| Ok(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        let answer = self.ask_line(line).map_err(|e| e.to_string())?;
+        answer.await.unwrap_or_else(|_| Err("its reader ended".to_owned()))
+    }
+
     fn ask<O: Operation>(&self, params: &O) -> Result<oneshot::Receiver<Answer>, ClientError> {
+        self.ask_line(|id| rpc::request(id, params))
+    }
+
+    fn ask_line(
+        &self,
+        line: impl FnOnce(u64) -> serde_json::Result<String>,
+    ) -> Result<oneshot::Receiver<Answer>, ClientError> {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut state = lock(&self.state);
@@ -79,7 +98,7 @@ impl Connection {
             state.waiting.insert(id, sender);
             id
         };
-        let line = rpc::request(id, params).map_err(|e| ClientError::Gone(e.to_string()))?;
+        let line = line(id).map_err(|e| ClientError::Gone(e.to_string()))?;
         // A writer that ended has an adapter that does not read any more; its reader sees the end.
         let _ = self.outgoing.as_ref().map(|outgoing| outgoing.send(line));
         Ok(receiver)

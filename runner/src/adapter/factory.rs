@@ -48,7 +48,9 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let idle = self.idle.get_mut().unwrap_or_else(PoisonError::into_inner);
-        idle.drain(..).for_each(Session::end);
+        for session in idle.drain(..) {
+            session.end();
+        }
     }
 }
 

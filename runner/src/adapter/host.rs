@@ -9,7 +9,7 @@ use stc_adapter_protocol::operation as op;
 use stc_adapter_protocol::{
     Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ClientOptions, ConsumerId, Described,
     EndScenario, MessageId, Operation, Order, Outgoing, ProducerId, ProducerOptions, QueueOptions, Received,
-    StartScenario, StreamOptions, TicketId, for_each_operation,
+    StartScenario, StreamOptions, TicketId, TransactionId, TransactionState, for_each_operation,
 };
 use stc_reports::ClientInfo;
 

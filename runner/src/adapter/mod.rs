@@ -11,12 +11,14 @@
 //! | [`host`] | a session as [`ClientUnderTest`] |
 //! | [`server`] | the other side |
 //! | [`reference`](mod@reference) | the reference client as an adapter |
+//! | [`check`] | whether an adapter keeps to the protocol |
 //! | [`command`] | what `--client` means |
 //!
 //! A session serves one scenario at a time, so an adapter that crashes, hangs or babbles costs that scenario only.
 //!
 //! [`ClientUnderTest`]: crate::client::ClientUnderTest
 
+pub mod check;
 pub mod command;
 mod connection;
 pub mod factory;

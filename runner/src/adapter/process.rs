@@ -94,9 +94,9 @@ impl Process {
         }
     }
 
-    /// Waits for the process to end by itself, but not for long.
-    pub(super) fn end(self) {
-        wait(&self.child, TO_END);
+    /// Waits for the process to end by itself, but not for long. Whether it did.
+    pub(super) fn end(self) -> bool {
+        wait(&self.child, TO_END).is_some()
     }
 }
 

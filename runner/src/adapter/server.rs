@@ -13,7 +13,7 @@ use stc_adapter_protocol::rpc::{
     self, INTERNAL, INVALID_PARAMS, LONGEST_LINE, METHOD_NOT_FOUND, Request, RpcError,
 };
 use stc_adapter_protocol::{
-    EndScenario, Initialize, Initialized, Operation as _, StartScenario, for_each_operation,
+    ClientError, EndScenario, Initialize, Initialized, Operation as _, StartScenario, for_each_operation,
 };
 use tokio::sync::mpsc;
 use tokio::task::{LocalSet, spawn_local};
@@ -88,8 +88,16 @@ fn error(code: i64, message: impl Into<String>) -> RpcError {
     RpcError { code, message: message.into(), data: None }
 }
 
+/// Reads parameters. What they have that is unknown here, a later version of the suite asks for: it is not offered.
 fn params<T: DeserializeOwned>(json: Json) -> Result<T, RpcError> {
-    serde_json::from_value(json).map_err(|e| error(INVALID_PARAMS, e.to_string()))
+    serde_json::from_value(json).map_err(|e| {
+        let problem = e.to_string();
+        if problem.starts_with("unknown field") || problem.starts_with("unknown variant") {
+            ClientError::Unsupported(problem).into()
+        } else {
+            error(INVALID_PARAMS, problem)
+        }
+    })
 }
 
 fn result<T: Serialize>(value: &T) -> Result<Json, RpcError> {

@@ -101,12 +101,10 @@ impl Session {
         self.process.as_ref().map(|p| p.tail.lines()).unwrap_or_default()
     }
 
-    /// Lets the adapter end by itself.
-    pub(super) fn end(mut self) {
+    /// Lets the adapter end by itself. Whether it did.
+    pub(super) fn end(mut self) -> bool {
         self.connection.close();
-        if let Some(process) = self.process.take() {
-            process.end();
-        }
+        self.process.take().is_none_or(Process::end)
     }
 }
 

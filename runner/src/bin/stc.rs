@@ -8,5 +8,5 @@ use std::process::ExitCode;
 use stc_runner::program;
 
 fn main() -> ExitCode {
-    program::main().into()
+    program::main()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::{Problem, quoted};
-use crate::adapter::command::words;
+use crate::adapter::command::{CommandError, words};
 use crate::adapter::factory::AdapterFactory;
 use crate::client::reference::{Deviant, ReferenceFactory};
 use crate::output::complain;
@@ -23,6 +23,10 @@ pub struct ClientArgs {
     /// Wait at this address for an adapter that is started by hand, for example under a debugger
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "client")]
     pub attach: Option<SocketAddr>,
+    /// A second client, which consumes what the first one produces, and then the other way round: an adapter as for
+    /// --client, or `reference`
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["attach", "known_failures", "fix"])]
+    pub peer: Option<String>,
     /// Which deviant of the reference client.
     #[command(flatten)]
     pub deviant: DeviantArg,
@@ -73,21 +77,12 @@ impl DeviantArg {
 impl ClientArgs {
     /// Whether the client is in another process, out of the reach of virtual time.
     pub(super) fn is_outside(&self) -> bool {
-        self.client.is_some() || self.attach.is_some()
+        self.client.is_some() || self.attach.is_some() || self.peer.is_some()
     }
 
     /// The folder of an adapter that `--client` names.
     pub(super) fn folder(&self) -> Option<PathBuf> {
-        let name = self.client.as_deref()?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if !name.chars().all(plain) {
-            return None;
-        }
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        [PathBuf::from("."), own]
-            .map(|root| root.join("adapters").join(name))
-            .into_iter()
-            .find(|f| program(f).is_file())
+        folder(self.client.as_deref()?)
     }
 
     pub(super) fn factory(&self) -> Result<Arc<dyn ClientFactory>, Problem> {
@@ -99,25 +94,59 @@ impl ClientArgs {
             return Ok(Arc::new(AdapterFactory::attach(address, tell).map_err(failed)?));
         }
         if let Some(line) = &self.client {
-            let words = match self.folder() {
-                Some(folder) => vec![program(&folder).to_string_lossy().into_owned()],
-                None => words(line).map_err(|e| Problem::Usage(format!("--client {line:?}: {e}")))?,
-            };
-            return Ok(Arc::new(AdapterFactory::command(words).map_err(failed)?));
+            return adapter("--client", line);
         }
         let deviant = self.deviant.find().map_err(Problem::Usage)?;
         Ok(Arc::new(ReferenceFactory { deviant }))
+    }
+
+    /// The second client.
+    pub(super) fn peer(&self) -> Result<Option<Arc<dyn ClientFactory>>, Problem> {
+        Ok(match self.peer.as_deref() {
+            None => None,
+            Some("reference") => Some(Arc::new(ReferenceFactory::default())),
+            Some(line) => Some(adapter("--peer", line)?),
+        })
     }
 
     /// The arguments, to be pasted.
     pub(super) fn replay(&self) -> String {
         let client = self.client.as_ref().map(|line| format!(" --client {}", quoted(line)));
         let attach = self.attach.map(|address| format!(" --attach {address}"));
-        [client, attach, Some(self.deviant.replay())].into_iter().flatten().collect()
+        let peer = self.peer.as_ref().map(|line| format!(" --peer {}", quoted(line)));
+        [client, attach, peer, Some(self.deviant.replay())].into_iter().flatten().collect()
     }
 }
 
 /// What an adapter's folder has to start it with.
 fn program(folder: &Path) -> PathBuf {
     folder.join("adapter")
+}
+
+fn adapter(option: &str, line: &str) -> Result<Arc<dyn ClientFactory>, Problem> {
+    let words = adapter_words(line).map_err(|e| Problem::Usage(format!("{option} {line:?}: {e}")))?;
+    let factory = AdapterFactory::command(words).map_err(|e| Problem::Environment(e.to_string()))?;
+    Ok(Arc::new(factory))
+}
+
+/// The folder in `adapters/` of this name, here or in the sources of this program.
+fn folder(name: &str) -> Option<PathBuf> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !name.chars().all(plain) {
+        return None;
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let roots = [PathBuf::from("."), own];
+    roots.map(|root| root.join("adapters").join(name)).into_iter().find(|f| program(f).is_file())
+}
+
+/// The words that start an adapter: those of a command line, or the program of a folder in `adapters/`.
+///
+/// # Errors
+/// [`CommandError`]: it is no command line.
+pub fn adapter_words(line: &str) -> Result<Vec<String>, CommandError> {
+    match folder(line) {
+        Some(folder) => Ok(vec![program(&folder).to_string_lossy().into_owned()]),
+        None => words(line),
+    }
 }

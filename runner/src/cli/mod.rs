@@ -1,26 +1,22 @@
 //! The command line of a conformance run, shared by every program that offers one.
 
-use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use sim_broker::core::profile::Profile;
-use stc_reports::{ExitCode, Report, terminal};
 
-use crate::known::{KnownError, KnownFailures};
-use crate::output::{complain, say};
-use crate::run::{Environment, RunConfig, Trace};
-use crate::select::{Selection, SelectionError};
-use crate::suite::{Suite, Watching};
+use crate::run::{ClientFactory, Environment, RunConfig, Trace};
+use crate::select::Selection;
 use crate::target::TargetConfig;
 
 mod client;
+mod judge;
 mod rounds;
 
-pub use client::{ClientArgs, DeviantArg};
-use rounds::Rounds;
+pub use client::{ClientArgs, DeviantArg, adapter_words};
+use judge::Problem;
+pub use judge::conformance;
 
 /// Runs the scenarios and judges the client.
 #[derive(Debug, Clone, Args)]
@@ -109,154 +105,9 @@ pub enum TraceArg {
     Failed,
 }
 
-/// Runs as the arguments say, prints the outcome, writes the reports. `program` is how the command is called, for the
-/// commands to paste.
-pub fn conformance(args: &ConformanceArgs, suite: &Suite, program: &str) -> ExitCode {
-    let selection =
-        Selection { tags: args.tags.clone(), scenarios: args.scenarios.clone(), skip: args.skip.clone() };
-    if args.list {
-        return list(suite, &selection);
-    }
-    judge(args, suite, program, &selection).unwrap_or_else(|problem| {
-        complain(format_args!("error: {problem}"));
-        problem.code()
-    })
-}
-
-/// Why there is no verdict.
-#[derive(Debug, thiserror::Error)]
-enum Problem {
-    /// The command line or a file that it names is wrong.
-    #[error("{0}")]
-    Usage(String),
-    /// The client does not start, or a file cannot be written.
-    #[error("{0}")]
-    Environment(String),
-}
-
-impl Problem {
-    fn code(&self) -> ExitCode {
-        match self {
-            Problem::Usage(_) => ExitCode::Usage,
-            Problem::Environment(_) => ExitCode::Harness,
-        }
-    }
-}
-
-impl From<SelectionError> for Problem {
-    fn from(error: SelectionError) -> Problem {
-        Problem::Usage(error.to_string())
-    }
-}
-
-impl From<KnownError> for Problem {
-    fn from(error: KnownError) -> Problem {
-        Problem::Usage(error.to_string())
-    }
-}
-
-fn judge(
-    args: &ConformanceArgs,
-    suite: &Suite,
-    program: &str,
-    selection: &Selection,
-) -> Result<ExitCode, Problem> {
-    // What can be wrong without a client is found before one is started.
-    selection.select(&suite.scenarios)?;
-    let list = known_failures(args)?;
-    let environment = Arc::new(environment(args)?);
-    let first_seed = args.seed.unwrap_or_else(fresh_seed);
-    let watching = Watching { progress: !environment.target.is_memory(), fail_fast: args.fail_fast };
-    let mut rounds = Rounds::default();
-    for round in 0..u64::from(args.repeat.unwrap_or(1)) {
-        let config = config(args, program, &environment, first_seed.wrapping_add(round));
-        let command = with_selection(&config.replay, selection);
-        let mut report = suite.run(selection, &config, command, watching)?;
-        if let Some((path, known)) = &list {
-            let known = if args.fix { fix(path, known, &report)? } else { known.clone() };
-            suite.excuse(&mut report, &known);
-        }
-        rounds.ended(report);
-    }
-    let Some((report, code)) = rounds.outcome() else { return Ok(ExitCode::Usage) };
-    let printed = finish(&report, &args.reports);
-    rounds.tell();
-    Ok(if printed == ExitCode::Harness { printed } else { code })
-}
-
-/// The list and where it is.
-fn known_failures(args: &ConformanceArgs) -> Result<Option<(PathBuf, KnownFailures)>, Problem> {
-    let beside =
-        || args.client.folder().map(|folder| folder.join("known-failures.yaml")).filter(|f| f.is_file());
-    let path = match args.known_failures.clone().or_else(beside) {
-        Some(path) => path,
-        None if args.fix => return Err(Problem::Usage("--fix needs --known-failures".to_owned())),
-        None => return Ok(None),
-    };
-    let known = match args.fix {
-        // A list that is to be made.
-        true if !path.exists() => KnownFailures::default(),
-        true => KnownFailures::load_unexplained(&path)?,
-        false => KnownFailures::load(&path)?,
-    };
-    Ok(Some((path, known)))
-}
-
-fn fix(path: &Path, known: &KnownFailures, report: &Report) -> Result<KnownFailures, Problem> {
-    let fixed = known.fixed(report);
-    fixed.save(path).map_err(|e| Problem::Environment(e.to_string()))?;
-    let unexplained = fixed.entries.iter().filter(|e| e.reason.trim().is_empty()).count();
-    complain(format_args!(
-        "{}: {} entries, {unexplained} without a reason",
-        path.display(),
-        fixed.entries.len()
-    ));
-    Ok(fixed)
-}
-
-/// Prints a report and writes it into `dir`.
-fn finish(report: &Report, dir: &Path) -> ExitCode {
-    let written = stc_reports::write_all(report, dir);
-    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    let options = terminal::Options {
-        color,
-        reports: written.as_ref().cloned().unwrap_or_default(),
-        ..terminal::Options::default()
-    };
-    say(terminal::render(report, &options).trim_end());
-    match written {
-        Ok(_) => report.exit_code(),
-        Err(e) => {
-            complain(format_args!("error: the reports were not written: {e}"));
-            ExitCode::Harness
-        }
-    }
-}
-
-fn list(suite: &Suite, selection: &Selection) -> ExitCode {
-    match selection.select(&suite.scenarios) {
-        Ok(selected) => {
-            for scenario in selected {
-                say(format_args!(
-                    "{:<44} {} [{}]",
-                    scenario.id,
-                    scenario.name,
-                    scenario.requirements.join(" ")
-                ));
-            }
-            ExitCode::Conforms
-        }
-        Err(e) => {
-            complain(format_args!("error: {e}"));
-            ExitCode::Usage
-        }
-    }
-}
-
-fn environment(args: &ConformanceArgs) -> Result<Environment, Problem> {
+fn environment(args: &ConformanceArgs, client: Arc<dyn ClientFactory>) -> Result<Environment, Problem> {
     let target = target(args).map_err(Problem::Usage)?;
-    Profile::built_in(&args.profile).map_err(|e| Problem::Usage(format!("--profile: {e}")))?;
-    let mut environment = Environment::new(target, &args.profile, args.client.factory()?);
+    let mut environment = Environment::new(target, &args.profile, client);
     environment.step_limit = args.timeout.map(Duration::from_secs);
     if args.client.attach.is_some() {
         // Somebody may be looking at it in a debugger.

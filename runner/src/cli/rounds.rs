@@ -55,6 +55,11 @@ impl Rounds {
     }
 }
 
+/// The code of two runs together.
+pub(super) fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
+    if gravity(other) > gravity(one) { other } else { one }
+}
+
 /// What one run found counts more than what another could not judge.
 fn gravity(code: ExitCode) -> u8 {
     match code {

@@ -11,10 +11,11 @@ pub use stc_adapter_protocol::{
     AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
     ClientOptions, Compression, ConsumerId, Described, InitialPosition, MessageId, Order, Outgoing,
     ProducerId, ProducerOptions, QueueOptions, Received, SchemaKind, Signalled, StartPosition, StreamOptions,
-    TicketId, Value,
+    TicketId, TransactionId, TransactionState, Value,
 };
 use stc_reports::ClientInfo;
 
+pub mod paired;
 pub mod reference;
 
 /// What an operation gives.
@@ -79,6 +80,24 @@ pub trait ClientUnderTest {
     fn checkpoint(&self, consumer: ConsumerId) -> Reply<'_, Checkpoint>;
     /// Closes a consumer.
     fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()>;
+
+    /// NewTransaction.
+    fn new_transaction(&self, client: ClientId, timeout_ms: u64) -> Reply<'_, TransactionId>;
+    /// How far a transaction is.
+    fn transaction_state(&self, transaction: TransactionId) -> Reply<'_, TransactionState>;
+    /// Commit.
+    fn commit(&self, transaction: TransactionId) -> Reply<'_, ()>;
+    /// Abort.
+    fn abort(&self, transaction: TransactionId) -> Reply<'_, ()>;
+    /// Acknowledges one message of a queue consumer within a transaction.
+    fn acknowledge_in(&self, consumer: ConsumerId, handle: u64, transaction: TransactionId) -> Reply<'_, ()>;
+    /// Acknowledges a message of a stream consumer and everything before it within a transaction.
+    fn acknowledge_cumulative_in(
+        &self,
+        consumer: ConsumerId,
+        handle: u64,
+        transaction: TransactionId,
+    ) -> Reply<'_, ()>;
 
     /// The earliest or the latest identifier.
     fn boundary_id(&self, boundary: Boundary) -> Reply<'_, MessageId>;

@@ -15,14 +15,15 @@ use futures_util::future::{LocalBoxFuture, Shared};
 use sim_broker::SimCluster;
 use stc_client::{
     BoxFuture, BrokerAddress, Clock, Error, Link, Message, MessageBuilder, Producer, PulsarClient, QueueFull,
-    TlsOptions, TokenAuthentication, Transport,
+    TlsOptions, TokenAuthentication, Transaction, Transport,
 };
 use stc_reports::ClientInfo;
 
 use super::{
     AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
     ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, MessageId, Order, Outgoing,
-    ProducerId, ProducerOptions, QueueOptions, Received, Reply, Signalled, StreamOptions, TicketId, Value,
+    ProducerId, ProducerOptions, QueueOptions, Received, Reply, Signalled, StreamOptions, TicketId,
+    TransactionId, TransactionState, Value,
 };
 use crate::run::{ClientFactory, Opening};
 use crate::target::Broker;
@@ -104,6 +105,7 @@ struct ReferenceClient {
     tokens: RefCell<BTreeMap<ClientId, Token>>,
     producers: RefCell<BTreeMap<ProducerId, Producer<Value>>>,
     consumers: RefCell<BTreeMap<ConsumerId, Consumer>>,
+    transactions: RefCell<BTreeMap<TransactionId, Transaction>>,
     tickets: RefCell<BTreeMap<TicketId, Outcome>>,
 }
 
@@ -166,6 +168,14 @@ impl ReferenceClient {
         self.producers.borrow().get(&id).cloned().ok_or_else(|| unknown("producer"))
     }
 
+    fn transaction(&self, id: TransactionId) -> Result<Transaction, ClientError> {
+        self.transactions.borrow().get(&id).cloned().ok_or_else(|| unknown("transaction"))
+    }
+
+    fn within(&self, id: Option<TransactionId>) -> Result<Option<Transaction>, ClientError> {
+        id.map(|id| self.transaction(id)).transpose()
+    }
+
     fn consumer(&self, id: ConsumerId) -> Result<Consumer, ClientError> {
         self.consumers.borrow().get(&id).cloned().ok_or_else(|| unknown("consumer"))
     }
@@ -214,7 +224,11 @@ impl ReferenceClient {
     }
 }
 
-fn message<'p>(producer: &'p Producer<Value>, message: Outgoing) -> MessageBuilder<'p, Value> {
+fn message<'p>(
+    producer: &'p Producer<Value>,
+    message: Outgoing,
+    transaction: Option<Transaction>,
+) -> MessageBuilder<'p, Value> {
     let mut builder = producer.message().value(message.value).properties(message.properties);
     if let Some(key) = message.key {
         builder = builder.key(key);
@@ -233,6 +247,9 @@ fn message<'p>(producer: &'p Producer<Value>, message: Outgoing) -> MessageBuild
     }
     if !message.replicate_to.is_empty() {
         builder = builder.replicate_to(message.replicate_to);
+    }
+    if let Some(transaction) = transaction {
+        builder = builder.transaction(transaction);
     }
     builder
 }
@@ -369,7 +386,8 @@ impl ClientUnderTest for ReferenceClient {
     fn send(&self, producer: ProducerId, outgoing: Outgoing) -> Reply<'_, MessageId> {
         reply(async move {
             let producer = self.producer(producer)?;
-            let sent = message(&producer, outgoing).send().await.map_err(failed)?;
+            let transaction = self.within(outgoing.transaction)?;
+            let sent = message(&producer, outgoing, transaction).send().await.map_err(failed)?;
             Ok(id(&sent))
         })
     }
@@ -380,7 +398,8 @@ impl ClientUnderTest for ReferenceClient {
             let mut tickets = Vec::with_capacity(messages.len());
             for outgoing in messages {
                 let ticket = TicketId(self.number());
-                let sending = message(&producer, outgoing).send_async();
+                let transaction = self.within(outgoing.transaction)?;
+                let sending = message(&producer, outgoing, transaction).send_async();
                 let how = self.signalled();
                 let outcome =
                     async move { sending.await.map(|sent| id(&sent)).map_err(|error| failed_as(error, how)) };
@@ -481,6 +500,63 @@ impl ClientUnderTest for ReferenceClient {
 
     fn close_consumer(&self, consumer: ConsumerId) -> Reply<'_, ()> {
         reply(async move { self.consumer(consumer)?.close().await })
+    }
+
+    fn new_transaction(&self, client: ClientId, timeout_ms: u64) -> Reply<'_, TransactionId> {
+        reply(async move {
+            let timeout = Duration::from_millis(timeout_ms);
+            let transaction = self.client(client)?.new_transaction(timeout).await.map_err(failed)?;
+            let id = TransactionId(self.number());
+            self.transactions.borrow_mut().insert(id, transaction);
+            Ok(id)
+        })
+    }
+
+    fn transaction_state(&self, transaction: TransactionId) -> Reply<'_, TransactionState> {
+        reply(async move {
+            Ok(match self.transaction(transaction)?.state() {
+                stc_client::TransactionState::Open => TransactionState::Open,
+                stc_client::TransactionState::Committing => TransactionState::Committing,
+                stc_client::TransactionState::Aborting => TransactionState::Aborting,
+                stc_client::TransactionState::Committed => TransactionState::Committed,
+                stc_client::TransactionState::Aborted => TransactionState::Aborted,
+                stc_client::TransactionState::TimedOut => TransactionState::TimedOut,
+                _ => TransactionState::Error,
+            })
+        })
+    }
+
+    fn commit(&self, transaction: TransactionId) -> Reply<'_, ()> {
+        reply(async move { self.transaction(transaction)?.commit().await.map_err(failed) })
+    }
+
+    fn abort(&self, transaction: TransactionId) -> Reply<'_, ()> {
+        reply(async move { self.transaction(transaction)?.abort().await.map_err(failed) })
+    }
+
+    fn acknowledge_in(&self, consumer: ConsumerId, handle: u64, transaction: TransactionId) -> Reply<'_, ()> {
+        reply(async move {
+            let consumer = self.consumer(consumer)?.queue("acknowledge of this consumer")?;
+            consumer.acknowledge_in(handle, &self.transaction(transaction)?).await
+        })
+    }
+
+    fn acknowledge_cumulative_in(
+        &self,
+        consumer: ConsumerId,
+        handle: u64,
+        transaction: TransactionId,
+    ) -> Reply<'_, ()> {
+        reply(async move {
+            match self.consumer(consumer)? {
+                Consumer::Stream(consumer) => {
+                    consumer.acknowledge_in(handle, &self.transaction(transaction)?).await
+                }
+                Consumer::Queue(_) | Consumer::Checkpoint(_) => {
+                    not_offered("acknowledgeCumulative of this consumer")
+                }
+            }
+        })
     }
 
     fn boundary_id(&self, boundary: Boundary) -> Reply<'_, MessageId> {

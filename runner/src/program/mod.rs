@@ -6,10 +6,16 @@ use clap::{Args, Parser, Subcommand};
 use stc_reports::ExitCode;
 
 use crate::cli::{self, ConformanceArgs};
+use crate::compare::{self, ReportArgs};
 use crate::output::complain;
 use crate::suite::{Suite, SuiteError};
 
+mod adapter_check;
+mod explain;
+mod journal;
 mod reference_adapter;
+mod tap;
+mod vectors;
 
 /// How the program is called, for the commands to paste.
 const RUN: &str = "stc run";
@@ -26,6 +32,20 @@ struct Cli {
 enum Command {
     /// Run the scenarios against a client and judge it
     Run(Box<Run>),
+    /// Say what a requirement asks for, which scenarios prove it, and show a client that breaks it
+    Explain(explain::Explain),
+    /// Tell whether an adapter itself is sound, without judging its SDK
+    AdapterCheck(adapter_check::AdapterCheck),
+    /// Serve a simulated cluster, to work with by hand
+    Serve(Box<sim_broker::program::Options>),
+    /// Stand between a client and a broker, and show what they say
+    Tap(tap::Tap),
+    /// Show the journal of a simulated cluster
+    Journal(journal::Journal),
+    /// Write the golden vectors, for the unit tests of a client
+    Vectors(vectors::Vectors),
+    /// Make one page of the JSON reports of several runs, side by side
+    Report(ReportArgs),
     /// Be the adapter of the reference client, on standard input and output
     ReferenceAdapter(reference_adapter::ReferenceAdapter),
 }
@@ -53,8 +73,8 @@ impl Features {
 }
 
 /// Parses the command line and does what it says.
-pub fn main() -> ExitCode {
-    match Cli::parse().command {
+pub fn main() -> std::process::ExitCode {
+    let code = match Cli::parse().command {
         Command::Run(run) => match run.features.suite() {
             Ok(suite) => cli::conformance(&run.conformance, &suite, RUN),
             Err(e) => {
@@ -62,6 +82,14 @@ pub fn main() -> ExitCode {
                 ExitCode::Usage
             }
         },
+        Command::Explain(args) => explain::explain(&args),
+        Command::AdapterCheck(args) => adapter_check::run(&args),
+        Command::Serve(options) => return sim_broker::program::serve(&options),
+        Command::Tap(args) => tap::run(&args),
+        Command::Journal(args) => journal::run(&args),
+        Command::Vectors(args) => vectors::run(&args),
+        Command::Report(args) => compare::report(&args),
         Command::ReferenceAdapter(args) => reference_adapter::run(&args),
-    }
+    };
+    code.into()
 }

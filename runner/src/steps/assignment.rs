@@ -9,6 +9,7 @@ use sim_broker::core::ids::BrokerId;
 use stc_proto::Command;
 use stc_proto::pulsar::{IntRange, ScalableConsumerAssignment, ServerError};
 
+use super::cluster::owner;
 use super::params::{StreamName, Topic};
 use crate::judge::{Step, Trouble};
 use crate::stream_wire::{self, WireRegistration};
@@ -310,6 +311,66 @@ async fn attached_to(world: &mut World, who: String, segments: String) -> Step {
     let open = open(world)?;
     world.judge(&ATTACHED, open == expected, || {
         format!("the consumer is attached to segments {open:?} instead of {expected:?}")
+    });
+    Ok(())
+}
+
+/// Since the mark it attached to one segment only, whatever number of times.
+#[then(expr = "{stream} has subscribed to segment {int} alone since the mark")]
+async fn subscribed_alone(world: &mut World, name: StreamName, segment: u64) -> Step {
+    let (mark, stream) = (marked(world)?, world.stream(&name.0)?);
+    let new = attachments(world, &stream)?.into_iter().filter(|s| s.n > mark);
+    let segments: BTreeSet<u64> = new.filter_map(|s| segment_of(&s.command.topic)).collect();
+    world.judge(&ATTACHED, segments == BTreeSet::from([segment]), || {
+        format!("the consumer subscribed to segments {segments:?} instead of {segment} alone")
+    });
+    Ok(())
+}
+
+/// Where the open attachment of a segment is.
+#[then(expr = "{stream} has segment {int} at the broker that the newest layout names")]
+async fn at_named(world: &mut World, name: StreamName, segment: u64) -> Step {
+    let stream = world.stream(&name.0)?;
+    let named = owner(world, segment, &stream.topic).await?;
+    let at: Vec<_> = attachments(world, &stream)?
+        .into_iter()
+        .filter(|s| s.opened && s.ended.is_none() && segment_of(&s.command.topic) == Some(segment))
+        .map(|s| s.broker)
+        .collect();
+    world.judge(&ATTACHED, at == [Some(named)], || {
+        format!("segment {segment} is at broker {}, and the consumer has it at {at:?}", named.0)
+    });
+    Ok(())
+}
+
+/// It lost its registration after the mark, registered again, and was given the same segments as before: it has
+/// attached to those and at no time to others.
+#[then(
+    regex = r#"^(the stream consumer|stream consumer "[^"]+") got back (segments? [\d, ]+) and nothing else since the mark$"#
+)]
+async fn got_back(world: &mut World, who: String, segments: String) -> Step {
+    let (mark, stream, expected) = (marked(world)?, world.stream(&alias(&who))?, ids(&segments)?);
+    let open = |world: &World| Ok::<_, Trouble>(stream_wire::open_segments(&attachments(world, &stream)?));
+    let since = |world: &World| -> Result<BTreeSet<u64>, Trouble> {
+        let new = attachments(world, &stream)?.into_iter().filter(|s| s.n > mark);
+        Ok(new.filter_map(|s| segment_of(&s.command.topic)).collect())
+    };
+    world.eventually(|world| Ok(open(world)? == expected && since(world)? == expected)).await?;
+    world.settle().await;
+    let all = registrations(world, &stream)?;
+    if !all.iter().any(|r| r.n < mark && r.ended.is_some_and(|end| end > mark)) {
+        return Err(Trouble::new("the registration was not lost since the mark"));
+    }
+    let given = all.iter().filter(|r| r.n > mark).flat_map(|r| &r.assignments);
+    for (_, assignment) in given {
+        let given: BTreeSet<u64> = assignment.segments.iter().map(|s| s.segment_id).collect();
+        if given != expected {
+            return Err(Trouble(format!("the controller gave {given:?} instead of {expected:?}")));
+        }
+    }
+    let (open, since) = (open(world)?, since(world)?);
+    world.judge(&ATTACHED, open == expected && since == expected, || {
+        format!("the consumer attached to {since:?} and has {open:?} instead of {expected:?}")
     });
     Ok(())
 }

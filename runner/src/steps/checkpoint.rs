@@ -27,7 +27,8 @@ const CREATE: [&str; 9] = [
     "API-2.7",
 ];
 /// What messages that do not come, come again or come in the wrong order can break.
-const RECEIVE: [&str; 17] = [
+const RECEIVE: [&str; 18] = [
+    "API-2.8",
     "API-2.7",
     "API-4.3.8",
     "API-4.3.7",
@@ -280,6 +281,35 @@ async fn receive_together(world: &mut World, one: String, other: String, count: 
         }
     }
     Ok(())
+}
+
+/// Members of a group receive the last messages that were sent, whoever gets them, each once. What comes besides them is
+/// what a member has to read again of segments that it gained.
+#[when(expr = "checkpoint consumers {string} and {string} receive the last {int} messages together")]
+async fn receive_the_last(world: &mut World, one: String, other: String, count: usize) -> Step {
+    let all = published(world).await;
+    let last: BTreeSet<String> = all.iter().rev().take(count).map(|(value, _)| value.clone()).collect();
+    let mut waited = 0;
+    loop {
+        let mut came: Vec<String> = Vec::new();
+        for alias in [&one, &other] {
+            let own = reader(world, alias)?.received.iter().map(text);
+            came.extend(own.filter(|value| last.contains(value)));
+        }
+        let distinct: BTreeSet<&String> = came.iter().collect();
+        world.judge(&RECEIVE, distinct.len() == came.len(), || {
+            "the members received a message twice that was sent while both were there".to_owned()
+        });
+        if distinct.len() == last.len() {
+            return Ok(());
+        }
+        if waited > PATIENCE_MS {
+            world.broken(&RECEIVE, format!("{} of {count} messages came, then none", distinct.len()));
+        }
+        for alias in [&one, &other] {
+            waited = if next(world, alias, 20).await? { 0 } else { waited + 20 };
+        }
+    }
 }
 
 /// A receive with a limit gives nothing.

@@ -20,11 +20,12 @@ fn category_requirements(category: &str) -> Vec<&'static str> {
         "NotConnected" => &["ERR-2.10"],
         "MemoryBufferFull" => &["ERR-2.12", "ERR-3.13"],
         "ProducerQueueFull" => &["ERR-2.11"],
+        "TransactionConflict" => &["API-6.10", "ERR-2.13", "API-6.1", "ERR-3.14"],
         "InvalidConfiguration" => &["ERR-2.15"],
         "InvalidServiceURL" => &["ERR-2.16"],
         _ => &[],
     };
-    own.iter().chain(&["ERR-4.4", "WIRE-4.9", "ERR-1.1"]).copied().collect()
+    own.iter().chain(&["WIRE-11.5", "ERR-4.4", "WIRE-4.9", "ERR-1.1"]).copied().collect()
 }
 
 /// The operation that was tried failed with this category of error-model §2.
@@ -35,7 +36,7 @@ fn fails_with(world: &mut World, category: String) -> Step {
     match outcome {
         Ok(()) => {
             // That it failed at all is another requirement than the category.
-            let first = ["API-7.3", "WIRE-4.9", "ERR-2.11", "ERR-2.4"];
+            let first = ["API-7.3", "WIRE-4.9", "ERR-2.11", "ERR-2.4", "ERR-3.14"];
             let requirements: Vec<&str> = first.into_iter().chain(requirements).collect();
             world.broken(&requirements, format!("the operation succeeded instead of failing with {category}"))
         }

@@ -96,6 +96,11 @@ async fn are_held(world: &mut World, count: usize) -> Step {
 async fn released(world: &mut World) -> Step {
     let control = world.control().await?;
     if control.release_all() == 0 {
+        let closed = |event: &Event| matches!(event, Event::TcpClose { side: "client", .. });
+        if control.journal().iter().any(|record| closed(&record.event)) {
+            let lost = "the client closed the connection on which the broker had yet to answer";
+            world.broken(&["API-2.3", "API-3.3.3"], lost);
+        }
         return Err(Trouble::new("no frame is held"));
     }
     world.settle().await;

@@ -10,7 +10,7 @@ use crate::client::{Boundary, MessageId};
 use crate::judge::{Step, Trouble};
 use crate::world::World;
 
-async fn compare(world: &mut World, one: &MessageId, other: &MessageId) -> Ordering {
+pub(super) async fn compare(world: &mut World, one: &MessageId, other: &MessageId) -> Ordering {
     let compared = world.client().await.compare_ids(one.clone(), other.clone()).await;
     world.expect(&["DATA-4.2", "DATA-4.4"], compared, "comparing two identifiers").into()
 }

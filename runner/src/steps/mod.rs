@@ -3,6 +3,7 @@
 //! | Module | Steps about |
 //! |---|---|
 //! | [`cluster`] | how the simulated cluster is set up, brokers that die, connections that break |
+//! | [`outages`] | clients that are cut off, brokers of segments that die |
 //! | [`topic`] | making topics, changing their segments |
 //! | [`layout`] | layout pushes: held, repeated, forged |
 //! | [`produce`] | producers and sends |
@@ -16,6 +17,7 @@
 //! | [`checkpoint`] | checkpoint consumers: positions, what was received |
 //! | [`readers`] | what checkpoint consumers send over the wire |
 //! | [`ids`] | message identifiers as values |
+//! | [`transactions`], [`coordinators`] | transactions; where their coordinators are |
 //! | [`sequence`] | sequence ids and deduplication |
 //! | [`access`] | producers under exclusive access |
 //! | [`journal`] | what went over the wire |
@@ -34,6 +36,7 @@ pub mod assignment;
 pub mod checkpoint;
 pub mod cluster;
 pub mod consume;
+pub mod coordinators;
 pub mod entries;
 pub mod errors;
 pub mod faults;
@@ -41,6 +44,7 @@ pub mod ids;
 pub mod journal;
 pub mod layout;
 pub mod limits;
+pub mod outages;
 pub mod params;
 pub mod produce;
 pub mod readers;
@@ -52,3 +56,4 @@ pub mod stored;
 pub mod stream;
 pub mod stream_acks;
 pub mod topic;
+pub mod transactions;

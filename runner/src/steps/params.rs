@@ -43,6 +43,8 @@ actors! {
     ReaderName "reader" r#"a checkpoint consumer|the checkpoint consumer|checkpoint consumer "[^"]+""#;
     /// `a stream consumer`, `the stream consumer`, `stream consumer "a"`.
     StreamName "stream" r#"a stream consumer|the stream consumer|stream consumer "[^"]+""#;
+    /// `a transaction`, `the transaction`, `transaction "a"`.
+    TxnName "txn" r#"a transaction|the transaction|transaction "[^"]+""#;
     /// `the client`, `client "a"`.
     ClientName "client" r#"the client|client "[^"]+""#;
 }

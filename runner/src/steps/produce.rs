@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use super::params::{ClientName, ProducerName, Topic, column, cycled_keys, number, options};
 use super::schema::schema;
 use crate::client::{
-    AccessMode, Batching, ClientOptions, Compression, Outgoing, ProducerOptions, SchemaKind,
+    AccessMode, Batching, ClientOptions, Compression, Outgoing, ProducerOptions, SchemaKind, TransactionId,
 };
 use crate::judge::{Step, Trouble};
 use crate::world::{Producer, Sent, Started, THE, World};
@@ -16,7 +16,10 @@ use crate::world::{Producer, Sent, Started, THE, World};
 /// What a failed create can break; also what a failed send can, with the reasons that a scenario gives for it.
 const CREATE: [&str; 8] =
     ["DATA-6.3", "DATA-6.1", "API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10", "API-3.1.15", "API-2.7"];
-const SEND: [&str; 25] = [
+const SEND: [&str; 28] = [
+    "WIRE-8.1.6",
+    "WIRE-8.1.3",
+    "COMPAT-3.5",
     "DATA-6.3",
     "DATA-6.1",
     "WIRE-10.2",
@@ -266,7 +269,7 @@ async fn send(world: &mut World, alias: &str, key: Option<String>) -> Step {
     deliver(world, alias, message).await
 }
 
-async fn deliver(world: &mut World, alias: &str, message: Outgoing) -> Step {
+pub(crate) async fn deliver(world: &mut World, alias: &str, message: Outgoing) -> Step {
     let producer = world.producer(alias)?;
     let client = world.client().await;
     let outcome = world.within(client.send(producer.id, message.clone())).await;
@@ -303,7 +306,7 @@ async fn try_send_with(world: &mut World, name: ProducerName, step: &gherkin::St
     try_deliver(world, &name.0, message).await
 }
 
-async fn try_deliver(world: &mut World, alias: &str, message: Outgoing) -> Step {
+pub(crate) async fn try_deliver(world: &mut World, alias: &str, message: Outgoing) -> Step {
     let producer = world.producer(alias)?;
     let client = world.client().await;
     let outcome = world.within(client.send(producer.id, message.clone())).await;
@@ -361,10 +364,19 @@ async fn start_listed(world: &mut World, name: ProducerName, step: &gherkin::Ste
 }
 
 async fn start(world: &mut World, alias: &str, keys: Vec<Option<String>>) -> Step {
+    start_in(world, alias, keys, None).await
+}
+
+pub(crate) async fn start_in(
+    world: &mut World,
+    alias: &str,
+    keys: Vec<Option<String>>,
+    transaction: Option<TransactionId>,
+) -> Step {
     let producer = world.producer(alias)?;
     let first = world.sent.len();
-    let messages: Vec<Outgoing> =
-        keys.into_iter().enumerate().map(|(i, key)| world.message(first + i, key)).collect();
+    let message = |(i, key)| Outgoing { transaction, ..world.message(first + i, key) };
+    let messages: Vec<Outgoing> = keys.into_iter().enumerate().map(message).collect();
     let client = world.client().await;
     let started = world.within(client.send_async(producer.id, messages.clone())).await;
     let tickets = world.expect(&SEND, started, "starting the sends");

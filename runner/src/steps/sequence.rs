@@ -42,12 +42,6 @@ async fn last(world: &mut World, name: ProducerName, expected: u64) -> Step {
     judge_last(world, &name.0, Some(expected)).await
 }
 
-/// The producer tells that nothing was published yet.
-#[then(expr = "{producer} has no last sequence id")]
-async fn none(world: &mut World, name: ProducerName) -> Step {
-    judge_last(world, &name.0, None).await
-}
-
 async fn judge_last(world: &mut World, alias: &str, expected: Option<u64>) -> Step {
     world.settle().await;
     let producer = world.producer(alias)?;

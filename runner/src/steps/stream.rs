@@ -29,8 +29,11 @@ const SUBSCRIBE: [&str; 12] = [
     "API-2.7",
 ];
 /// What it can break that a message does not come, or one that must not.
-const RECEIVE: [&str; 18] = [
+const RECEIVE: [&str; 21] = [
     "API-2.8",
+    "API-4.1.12",
+    "API-6.6",
+    "API-6.8",
     "API-4.1.8",
     "API-4.1.9",
     "API-4.1.3",
@@ -51,6 +54,8 @@ const RECEIVE: [&str; 18] = [
 ];
 /// How long a receive waits for a message that must come.
 const PATIENCE_MS: u64 = 30_000;
+/// How long nothing comes when nothing waits in the client.
+const QUIET_MS: u64 = 300;
 
 // ---- subscribing ----
 
@@ -64,6 +69,7 @@ async fn stream(world: &mut World, name: StreamName, topic: Topic, subscription:
 
 /// A stream consumer of a client object of its own.
 #[given(expr = "{stream} of {client} on {topic} with subscription {string}")]
+#[when(expr = "the application subscribes {stream} of {client} on {topic} with subscription {string}")]
 async fn stream_of(
     world: &mut World,
     name: StreamName,
@@ -232,7 +238,7 @@ fn stream_options(world: &World, step: &gherkin::Step) -> Result<StreamOptions, 
 
 // ---- receiving ----
 
-fn handle(world: &World, alias: &str) -> Result<ConsumerId, Trouble> {
+pub(super) fn handle(world: &World, alias: &str) -> Result<ConsumerId, Trouble> {
     world.stream(alias)?.id.ok_or_else(|| Trouble::new("the stream consumer is not subscribed yet"))
 }
 
@@ -261,6 +267,16 @@ async fn receives(world: &mut World, name: StreamName, count: usize) -> Step {
 #[when(expr = "{stream} receives and acknowledges {int} message(s)")]
 async fn receives_and_acknowledges(world: &mut World, name: StreamName, count: usize) -> Step {
     receives(world, name.clone(), count).await?;
+    acknowledge_last(world, name).await
+}
+
+/// Receives until nothing comes for a while, and acknowledges the last message. What waits in the client when a segment is
+/// to be given up may still be delivered, or not.
+#[when(expr = "{stream} receives and acknowledges what still comes")]
+async fn receives_the_rest(world: &mut World, name: StreamName) -> Step {
+    while let Some(message) = next(world, &name.0, QUIET_MS).await? {
+        world.deliveries.push(Delivery { consumer: name.0.clone(), message });
+    }
     acknowledge_last(world, name).await
 }
 

@@ -149,6 +149,19 @@ async fn delivered_since(world: &mut World, segment: u64, name: StreamName) -> S
     }
 }
 
+/// The broker has nothing of a segment to give to the consumer any more.
+#[then(expr = "no message of segment {int} went to {stream} since the mark")]
+async fn not_delivered_since(world: &mut World, segment: u64, name: StreamName) -> Step {
+    world.settle().await;
+    let mark = world.marks.get("mark").copied().ok_or_else(|| Trouble::new("no step marked the journal"))?;
+    let story = story(world, &name.0).await?;
+    let came = story.deliveries.iter().filter(|d| d.n > mark && d.segment == segment).count();
+    world.judge(&["API-4.1.6", "IMPL-8.12", "KS-4.13"], came == 0, || {
+        format!("{came} messages of segment {segment} were delivered again although they were acknowledged")
+    });
+    Ok(())
+}
+
 /// Of the messages of its acknowledgements none went to another attachment than the one that is open.
 #[then(expr = "an acknowledgement went to segment {int} of {stream} since the mark")]
 async fn acked_since(world: &mut World, segment: u64, name: StreamName) -> Step {

@@ -30,6 +30,36 @@ async fn make_scalable(world: &mut World, alias: &str, segments: u32) -> Step {
     Ok(())
 }
 
+/// Splits the topic so that its epoch is above that of a new one; with 0 it stays as it is.
+#[given(expr = "{topic} was split {int} time(s)")]
+async fn was_split(world: &mut World, topic: Topic, times: usize) -> Step {
+    for _ in 0..times {
+        let last = world.layout(&topic.0).await?.active().map(|s| s.id).max();
+        let last = last.ok_or_else(|| Trouble::new("no segment is active"))?;
+        let path = format!("{}/split/{last}", world.scalable_path(&topic.0)?);
+        world.admin(Method::POST, &path, None).await?;
+    }
+    world.settle().await;
+    Ok(())
+}
+
+/// Deletes a scalable topic under those who use it.
+#[when(expr = "{topic} is deleted")]
+async fn deleted(world: &mut World, topic: Topic) -> Step {
+    let path = format!("{}?force=true", world.scalable_path(&topic.0)?);
+    world.admin(Method::DELETE, &path, None).await?;
+    world.settle().await;
+    Ok(())
+}
+
+/// Another topic of the same name, at epoch 0.
+#[when(expr = "{topic} is created again with {int} segment(s)")]
+async fn created_again(world: &mut World, topic: Topic, segments: u32) -> Step {
+    let path = format!("{}?numInitialSegments={segments}", world.scalable_path(&topic.0)?);
+    world.admin(Method::PUT, &path, Some(json!({}))).await?;
+    Ok(())
+}
+
 /// A classic topic of this many partitions, addressed by its `persistent://` name.
 #[given(expr = "a classic topic with {int} partition(s)")]
 async fn partitioned(world: &mut World, partitions: u32) -> Step {

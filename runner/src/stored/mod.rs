@@ -71,7 +71,8 @@ pub async fn of(broker: &Broker, topic: &str) -> Result<Vec<StoredMessage>, Trou
 /// When the topic does not exist, or an entry cannot be read.
 pub fn in_cluster(control: &Control, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
     let mut found = Vec::new();
-    for stored in control.stored(topic)? {
+    // What no consumer may see, a reader over the wire does not see either.
+    for stored in control.stored(topic)?.into_iter().filter(|stored| stored.visible) {
         let position = (stored.position.ledger, stored.position.entry);
         found.extend(messages(stored.topic.as_str(), position, stored.bytes.clone())?);
     }

@@ -68,6 +68,8 @@ pub struct Setup {
     pub brokers: u32,
     /// Feature flags that CONNECTED leaves out although the profile has them.
     pub without: Vec<Feature>,
+    /// How many transaction coordinators.
+    pub coordinators: u32,
     /// Whether segments have entry buckets.
     pub entry_buckets: bool,
     /// Whether every command of the brokers has fields that no release knows.
@@ -86,6 +88,7 @@ impl Setup {
         Setup {
             profile: profile.to_owned(),
             brokers: 3,
+            coordinators: 16,
             without: Vec::new(),
             entry_buckets: true,
             unknown_fields: false,
@@ -103,6 +106,7 @@ impl Setup {
         }
         let mut config = ClusterConfig::new(profile);
         config.brokers = self.brokers;
+        config.coordinators = self.coordinators;
         config.unknown_fields = self.unknown_fields;
         config.security = self.security.clone();
         config.seed = self.seed;
@@ -139,7 +143,7 @@ pub struct BrokerTls {
 /// A running broker side.
 #[derive(Clone)]
 pub struct Broker {
-    /// Where clients connect.
+    /// Where clients connect: every broker of a simulated cluster, since any of them may die.
     pub service_url: String,
     /// Where clients connect for TLS, and what they have to trust, on clusters that speak it.
     pub tls: Option<BrokerTls>,
@@ -149,6 +153,11 @@ pub struct Broker {
     pub cluster: Option<SimCluster>,
     /// Whether clients in this process open in-memory links to [`Broker::cluster`].
     pub in_memory: bool,
+}
+
+/// One service URL that names all brokers of a cluster.
+fn every_broker(cluster: &SimCluster) -> String {
+    cluster.broker_urls().join(",").replace(",pulsar://", ",")
 }
 
 impl Broker {
@@ -172,7 +181,7 @@ impl Broker {
                 };
                 let router = sim_broker::admin::router(cluster.clone(), BrokerId(0));
                 Ok(Broker {
-                    service_url: cluster.service_url(),
+                    service_url: every_broker(&cluster),
                     tls: by_tls(&cluster),
                     admin: Admin::in_process(router, setup.token()),
                     cluster: Some(cluster),
@@ -185,7 +194,7 @@ impl Broker {
                 let cluster = SimCluster::tcp(setup.cluster()?, options).await?;
                 let admin = cluster.admin_urls().into_iter().next();
                 Ok(Broker {
-                    service_url: cluster.service_url(),
+                    service_url: every_broker(&cluster),
                     tls: by_tls(&cluster),
                     admin: Admin::http(
                         admin.ok_or_else(|| Trouble::new("the cluster has no admin URL"))?,

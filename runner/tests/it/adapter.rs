@@ -144,3 +144,26 @@ fn a_broken_client_gets_the_same_verdicts_through_the_protocol_as_in_process() {
         assert!(through.iter().any(|(_, verdict, _)| *verdict == Verdict::Fail), "{name} is not caught");
     }
 }
+
+fn unsound(command: Vec<String>) -> Vec<String> {
+    use stc_runner::adapter::check::{Sound, check};
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let checks = runtime.block_on(check(command)).unwrap();
+    assert!(checks.len() >= 8);
+    checks.iter().filter(|c| c.sound != Sound::Yes).map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_check_finds_the_reference_adapter_sound_and_others_not() {
+    let reference = [env!("CARGO_BIN_EXE_stc"), "reference-adapter"].map(str::to_owned).to_vec();
+    assert_eq!(unsound(reference), Vec::<String>::new());
+    // It gives every client the number 1, and ignores options.
+    let found = unsound(misbehaving("true")).join("\n");
+    for rule in ["calls an option that it does not know unsupported", "gives each object a number of its own"]
+    {
+        assert!(found.contains(&format!("NOT OK  {rule}")), "{found}");
+    }
+    let stubborn = misbehaving("true").into_iter().map(|w| format!("{w}\nsleep 1000")).skip(2);
+    let stubborn: Vec<String> = ["sh".to_owned(), "-c".to_owned()].into_iter().chain(stubborn).collect();
+    assert!(unsound(stubborn).join("\n").contains("NOT OK  ends when its standard input does"));
+}

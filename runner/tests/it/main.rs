@@ -6,6 +6,8 @@ mod adapter;
 mod elsewhere;
 mod features;
 mod known;
+mod paired;
 mod run;
 mod selection;
 mod suite;
+mod tap;

@@ -20,6 +20,7 @@ fn select(tags: Option<&str>, names: &[&str]) -> Result<Vec<String>, SelectionEr
         tags: tags.map(str::to_owned),
         scenarios: names.iter().map(|n| (*n).to_owned()).collect(),
         skip: Vec::new(),
+        paired: false,
     };
     let all = parse("f.feature", TEXT).expect("the text is a feature");
     selection.select(&all).map(|s| s.iter().map(|s| s.id.clone()).collect())

@@ -40,13 +40,16 @@ pub struct Profile {
     /// Whether a checkpoint group is handed a segment only once it has read that segment's ancestors to the end, as a
     /// subscription is.
     pub checkpoint_gate: bool,
-    /// Whether the layout is pushed again when a consumer registers or leaves.
+    /// Whether the layout is pushed again when a consumer registers or leaves, or the auto-scale policy is set.
     pub registrations_push_layout: bool,
     /// Whether a consumer that registers is sent its assignment as an update too, before the response.
     pub updates_before_response: bool,
     /// Whether a broker that led a topic, and leads it no longer though it runs, closes the connections of the consumers
     /// that are registered with it.
     pub deposed_leader_closes: bool,
+    /// How often the loads of segments are reported, in ms, which pushes the layout again for every new segment; 0 for a
+    /// broker that does not.
+    pub load_report_interval_ms: u64,
     /// How often a controller looks for drained sealed segments to prune, in ms.
     pub prune_interval_ms: u64,
 }

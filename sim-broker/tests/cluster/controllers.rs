@@ -370,3 +370,27 @@ async fn any_assignment_can_be_pushed_and_any_update_held() {
     assert_eq!(control.release_all(), 1);
     client.sees(&["UPDATE 1 0: 0"]).await;
 }
+
+/// What 5.0.1 writes beside a layout pushes it: the first load report of each segment, a policy, and the end of both.
+#[tokio::test(start_paused = true)]
+async fn records_beside_the_layout_push_it() {
+    let cluster = cluster_as("pulsar-5.0.1", |c| c.brokers = 1);
+    create(&cluster, TOPIC, 2);
+    let mut client = Client::to(&cluster, 0).await;
+    client.watch(1, TOPIC).await;
+    let [seen] = pass([&mut client], 10_000).await;
+    assert_eq!(seen, ["LAYOUT 0 headless", "LAYOUT 0 headless"]);
+    let [seen] = pass([&mut client], 10_000).await;
+    assert!(seen.is_empty(), "{seen:?}");
+    split(&cluster, TOPIC, 0);
+    client.sees(&["LAYOUT 0 led", "LAYOUT 1 led"]).await;
+    let [seen] = pass([&mut client], 10_000).await;
+    assert_eq!(seen, ["LAYOUT 1 led", "LAYOUT 1 led"], "two new segments");
+    cluster.with(|c, now| c.set_auto_scale_policy(&topic(TOPIC), None, now)).unwrap();
+    client.sees(&["LAYOUT 1 led"]).await;
+    client.register(0, "s", "a", STREAM).await;
+    client.sees(&["ASSIGNED 1: 0 1", "LAYOUT 1 led"]).await;
+    cluster.with(|c, now| c.delete_scalable_topic(&topic(TOPIC), true, now)).unwrap();
+    // The controller, a subscription, its consumer, and four reports.
+    client.sees(&["LAYOUT 1 headless"; 7]).await;
+}

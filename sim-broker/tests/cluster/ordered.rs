@@ -29,7 +29,11 @@ pub(crate) fn topic_cluster(segments: i64) -> SimCluster {
 
 /// A standalone 5.0.1, as the recordings have it, with a topic.
 pub(crate) fn standalone(segments: i64) -> SimCluster {
-    let cluster = cluster_as("pulsar-5.0.1", |c| c.brokers = 1);
+    let cluster = cluster_as("pulsar-5.0.1", |c| {
+        c.brokers = 1;
+        // They would come in between, at times that have nothing to do with a script.
+        c.profile.load_report_interval_ms = 0;
+    });
     create(&cluster, TOPIC, segments);
     cluster
 }

@@ -7,6 +7,7 @@ use crate::core::{
     Millis,
     consumer::{Life, Segment},
     place::Place,
+    transaction::acks::Reach,
 };
 
 /// Where the next reader of a segment starts.
@@ -112,8 +113,9 @@ impl Segment for Reader {
         &mut self.place
     }
 
-    fn is_attached(&self) -> bool {
-        self.place.is_attached()
+    /// Readers acknowledge nothing.
+    fn reach(&self) -> Reach {
+        Reach::Away
     }
 
     fn retry_at(&self) -> Option<Millis> {

@@ -1,6 +1,6 @@
 //! What follows from layout, assignment and the state of things: which segments are read, from where, and when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use stc_proto::{HashRange, pulsar::CommandMessage};
@@ -33,6 +33,14 @@ impl Core for CheckpointCore {
 
     fn parts(&mut self) -> (&mut Life<Reading, CheckpointDelivery, Own>, &mut BTreeMap<u64, Reader>) {
         (&mut self.life, &mut self.readers)
+    }
+
+    /// A topic that is another one is read from its beginning.
+    fn on_another_topic(&mut self) {
+        let resumed = std::mem::take(&mut self.resume).into_keys();
+        let known: BTreeSet<u64> = resumed.chain(self.readers.keys().copied()).collect();
+        known.into_iter().for_each(|segment| self.own(Own::Unmark { segment }));
+        self.at_create.clear();
     }
 
     fn choose(&mut self) {

@@ -34,6 +34,7 @@ fn view(epoch: u64, segments: &[(u64, u32, u32, bool)]) -> View {
         layout: Arc::new(Layout::from_dag(&dag(epoch, segments)).unwrap()),
         brokers: Arc::default(),
         controller: None,
+        life: 0,
     }
 }
 
@@ -111,6 +112,7 @@ impl Bench {
                     }
                     Effect::Register(_) => "register".into(),
                     Effect::Lookup => "lookup".into(),
+                    Effect::Doubt => "doubt".into(),
                     Effect::Leave => "leave".into(),
                     Effect::Flow { segment, permits } => format!("flow {segment} {permits}"),
                     Effect::Detach { segment } => format!("detach {segment}"),

@@ -58,6 +58,8 @@ pub(crate) struct Life<H, D, O> {
     /// Why opening is not over yet.
     last_error: Option<Error>,
     ending: Ending,
+    /// The current layout was doubted already.
+    doubted: bool,
 }
 
 impl<H, D, O> Life<H, D, O> {
@@ -77,6 +79,33 @@ impl<H, D, O> Life<H, D, O> {
             opening: Some(now.mono + config.open_limit),
             last_error: None,
             ending: Ending::Not,
+            doubted: false,
+        }
+    }
+
+    // ---- the topic ----
+
+    /// Works by this layout from now on. True when it is another topic's, and nothing that was known counts any more.
+    pub(crate) fn adopt(&mut self, view: View) -> bool {
+        let another = self.view.life != view.life;
+        self.view = view;
+        self.doubted = false;
+        if another {
+            self.assignment = None;
+            self.session.iter_mut().for_each(Session::forget_epoch);
+        }
+        another
+    }
+
+    /// A segment was not found, or its broker let go of it without a word of where it is. Where the layout says that it is there and takes writes, the topic may be gone and
+    /// another one of its name have come: it is looked up anew, and registered with.
+    pub(crate) fn missing(&mut self, segment: u64) {
+        let there = self.view.layout.segment(segment).is_some_and(|segment| segment.active);
+        if there && !self.doubted && self.may_attach() && !self.deviance.is(Deviant::NeverDoubts) {
+            self.doubted = true;
+            self.synced = false;
+            self.session.iter_mut().for_each(Session::restart);
+            self.effects.push(Effect::Doubt);
         }
     }
 

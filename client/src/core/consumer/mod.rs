@@ -17,13 +17,16 @@ use super::{
     Millis, Now,
     assignment::Assignment,
     deviant::Deviant,
-    error::Error,
+    error::{Category, Error},
     incoming::Incoming,
     message_id::MessageId,
     place::{Attempt, Place},
     session::Register,
     tracker::View,
-    transaction::{TxnId, acks},
+    transaction::{
+        TxnId,
+        acks::{self, Reach},
+    },
 };
 
 /// A message for the application.
@@ -55,6 +58,8 @@ pub(crate) enum Effect<H, D, O> {
     Register(Register),
     /// Looks the topic up anew.
     Lookup,
+    /// Looks the topic up anew, and takes the layout that it has, whatever its epoch.
+    Doubt,
     /// Sends SCALABLE_TOPIC_UNSUBSCRIBE; its end goes to [`Core::left`].
     Leave,
     Subscribe(Subscribe<H>),
@@ -85,8 +90,8 @@ pub(crate) enum Effect<H, D, O> {
 pub(crate) trait Segment {
     fn place(&mut self) -> &mut Place;
 
-    /// Whether entries can be acknowledged now.
-    fn is_attached(&self) -> bool;
+    /// How it can be acknowledged on now.
+    fn reach(&self) -> Reach;
 
     /// When it may be attached, if it waits for that and this consumer is to read it.
     fn retry_at(&self) -> Option<Millis>;
@@ -112,6 +117,9 @@ pub(crate) trait Core {
     fn segments(&self) -> &BTreeMap<u64, Self::Segment>;
 
     fn parts(&mut self) -> (&mut LifeOf<Self>, &mut BTreeMap<u64, Self::Segment>);
+
+    /// The topic is another one of the same name, and its segments are about to be let go: forgets what is known of them.
+    fn on_another_topic(&mut self) {}
 
     /// Takes over from layout and assignment which segments are wanted.
     fn choose(&mut self);
@@ -187,7 +195,16 @@ pub(crate) trait Core {
 
     /// Works by this layout from now on.
     fn apply_layout(&mut self, view: View, now: Now) {
-        self.parts().0.view = view;
+        if self.parts().0.adopt(view) {
+            self.on_another_topic();
+            let ids: Vec<u64> = self.segments().keys().copied().collect();
+            for segment in ids {
+                self.on_lost(segment, true);
+                let (life, segments) = self.parts();
+                segments.remove(&segment);
+                life.effects.push(Effect::Forget { segment });
+            }
+        }
         self.choose();
         self.locate();
         self.advance(now);
@@ -264,6 +281,9 @@ pub(crate) trait Core {
         tracing::debug!(segment, %error, "subscribing to a segment failed");
         self.on_lost(segment, false);
         let again = error.is_transient() || self.parts().0.deviance.retries_refusal(&error);
+        if error.category() == Category::NotFound && !self.life().is_opening() {
+            self.parts().0.missing(segment);
+        }
         let forgives = |segment| self.forgives(segment, &error);
         let passes = again || self.segments().get(&segment).is_some_and(forgives);
         self.parts().0.attempt_failed(error, passes);
@@ -272,6 +292,9 @@ pub(crate) trait Core {
 
     /// CLOSE_CONSUMER from the broker; with an address the segment has moved there.
     fn closed_by_broker(&mut self, segment: u64, assigned: Option<String>, now: Now) {
+        if assigned.is_none() {
+            self.parts().0.missing(segment);
+        }
         let Some(known) = self.parts().1.get_mut(&segment) else { return };
         known.place().closed_by_broker(assigned, now);
         self.on_lost(segment, false);
@@ -335,7 +358,7 @@ pub(crate) trait Core {
     fn next_deadline(&self) -> Option<Millis> {
         let retries = self.segments().values().filter_map(Segment::retry_at);
         let attaching = retries.min().filter(|_| self.life().may_attach());
-        let attached = |id: u64| self.segments().get(&id).is_some_and(Segment::is_attached);
+        let attached = |id: u64| self.segments().get(&id).is_some_and(|s| s.reach() != Reach::Away);
         let txn_acks = self.life().txn_acks.next_deadline(attached);
         [attaching, self.own_deadline(), self.life().next_deadline(), txn_acks].into_iter().flatten().min()
     }
@@ -361,8 +384,8 @@ pub(crate) trait Core {
         }
         let (life, segments) = self.parts();
         let effects = &mut life.effects;
-        let attached = |id: u64| segments.get(&id).map(Segment::is_attached);
-        life.txn_acks.step(now.mono, attached, |effect| effects.push(Effect::Transaction(effect)));
+        let reach = |id: u64| segments.get(&id).map(Segment::reach);
+        life.txn_acks.step(now.mono, reach, |effect| effects.push(Effect::Transaction(effect)));
         let (life, segments) = self.parts();
         if life.is_detaching() && segments.is_empty() {
             life.closed();

@@ -109,6 +109,8 @@ pub(crate) enum Effect {
     Detach {
         segment: u64,
     },
+    /// Looks the topic up anew, and takes the layout that it has, whatever its epoch.
+    Doubt,
     /// Lets go of the segment's attachment without waiting for anything.
     Forget {
         segment: u64,
@@ -145,6 +147,8 @@ pub(crate) struct ProducerCore {
     last_published: Option<u64>,
     /// Whether the layout watch is up: after a lost connection the layout comes first (wire-protocol §4).
     synced: bool,
+    /// The current layout was doubted already.
+    doubted: bool,
     buckets_observed: bool,
     /// Messages before this place were flushed: they wait for no company.
     flushed: u64,
@@ -172,6 +176,7 @@ impl ProducerCore {
             next_sequence_id: config.initial_sequence_id.map_or(0, |id| id.saturating_add(1)),
             last_published: None,
             synced: true,
+            doubted: false,
             buckets_observed: false,
             flushed: 0,
             opening: config.access != ProducerAccessMode::Shared,
@@ -291,6 +296,7 @@ impl ProducerCore {
         if self.deviance().is(Deviant::LayoutChangeShows) {
             self.failed_once |= view.layout.epoch != self.view.layout.epoch;
         }
+        self.doubted = false;
         self.view = view;
         self.buckets_observed |= self.view.layout.has_buckets();
         let exclusive = self.config.access != ProducerAccessMode::Shared;

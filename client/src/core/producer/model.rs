@@ -53,6 +53,7 @@ fn view(layout: &BrokerLayout) -> View {
         layout: Arc::new(Layout::from_dag(&layout.to_dag()).unwrap()),
         brokers: Arc::default(),
         controller: None,
+        life: 0,
     }
 }
 
@@ -122,6 +123,7 @@ impl Model {
                 }
                 Effect::Enlist { segment, txn, .. } => self.enlists.push((segment, txn)),
                 Effect::Opened(_) | Effect::Closed => {}
+                Effect::Doubt => panic!("no segment is missing here"),
             }
         }
     }

@@ -222,6 +222,13 @@ impl ProducerCore {
             }
             return;
         }
+        // Where the layout says that it is there, the topic may be gone, and another one of its name have come.
+        let missing = error.category() == Category::NotFound && producer.segment.active;
+        if missing && !self.doubted && !deviance.is(Deviant::NeverDoubts) {
+            self.doubted = true;
+            self.synced = false;
+            self.effects.push(Effect::Doubt);
+        }
         producer.keep = self.config.access != ProducerAccessMode::Shared;
         producer.gone += 1;
         let delay =

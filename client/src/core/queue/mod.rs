@@ -25,7 +25,10 @@ use super::{
     message_id::{MessageId, Position},
     place::Place,
     tracker::View,
-    transaction::{TxnId, acks::TxnAck},
+    transaction::{
+        TxnId,
+        acks::{Reach, TxnAck},
+    },
 };
 
 /// What an application can set on a queue consumer, as far as the state machine needs it.
@@ -139,7 +142,7 @@ impl QueueCore {
                 at.batch_index,
                 at.batch_size,
             );
-            let ack = TxnAck { segment: at.segment, ids: vec![data], cumulative: false };
+            let ack = TxnAck { segment: at.segment, ids: vec![data], up_to: None };
             (consumer.topic.clone(), ack)
         });
         self.life.acknowledge_in(group, txn, ack.into_iter().collect(), now);
@@ -213,8 +216,8 @@ impl consumer::Segment for SegmentConsumer {
         &mut self.place
     }
 
-    fn is_attached(&self) -> bool {
-        self.place.is_attached()
+    fn reach(&self) -> Reach {
+        if self.place.is_attached() { Reach::Shared } else { Reach::Away }
     }
 
     fn retry_at(&self) -> Option<Millis> {
@@ -245,6 +248,10 @@ impl Core for QueueCore {
 
     fn parts(&mut self) -> (&mut Life<(), Delivery, Own>, &mut BTreeMap<u64, SegmentConsumer>) {
         (&mut self.life, &mut self.segments)
+    }
+
+    fn on_another_topic(&mut self) {
+        self.rejected.clear();
     }
 
     fn choose(&mut self) {

@@ -25,6 +25,7 @@ fn view(epoch: u64, segments: &[(u64, u32, u32, bool)]) -> View {
         layout: Arc::new(Layout::from_dag(&dag(epoch, segments)).unwrap()),
         brokers: Arc::new(segments.iter().map(|s| (s.0, format!("pulsar://b{}:1", s.0))).collect()),
         controller: None,
+        life: 0,
     }
 }
 

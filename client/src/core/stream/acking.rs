@@ -96,11 +96,12 @@ impl StreamCore {
         if unknown && ((exclusive && !slice.shared) || own.segment == upto.segment) {
             // Restored from bytes, or delivered to another consumer object: the position itself is all there is.
             let id = MessageIdData { ledger_id: upto.ledger, entry_id: upto.entry, ..Default::default() };
-            acks.push(AckIn { ids: vec![id], cumulative: exclusive && !slice.shared });
+            let up_to = (exclusive && !slice.shared).then(|| id.clone());
+            acks.push(AckIn { ids: vec![id], up_to });
         }
         let topic = &segment.topic;
         let segment = slice.at.segment;
-        let named = |AckIn { ids, cumulative }| (topic.clone(), TxnAck { segment, ids, cumulative });
+        let named = |AckIn { ids, up_to }| (topic.clone(), TxnAck { segment, ids, up_to });
         acks.into_iter().map(named).collect()
     }
 

@@ -190,13 +190,11 @@ impl Deliveries {
 
     /// Whether nothing that the application got is without the broker's acceptance.
     pub(crate) fn is_settled(&self, deviance: Deviance) -> bool {
-        let early = deviance.is(Deviant::DrainBeforeAcceptance);
         let too_early = deviance.is(Deviant::DrainCountsOpenTransactions);
         self.entries.values().flat_map(|entry| &entry.members).all(|state| match state {
             State::Acked | State::Withdrawn => true,
-            State::Asked { .. } => early,
             State::Pending { .. } => too_early,
-            State::Open(_) | State::Held(_) | State::Wanted(_) => false,
+            State::Asked { .. } | State::Open(_) | State::Held(_) | State::Wanted(_) => false,
         })
     }
 

@@ -65,6 +65,7 @@ impl Model {
             layout: std::sync::Arc::new(Layout::from_dag(&dag(0, SEGMENTS)).unwrap()),
             brokers: Default::default(),
             controller: None,
+            life: 0,
         };
         let core = StreamCore::new(config, view, Rng::new(seed), Now::default());
         let mut model = Model {
@@ -128,7 +129,11 @@ impl Model {
                 }
                 self.detaching.insert(segment);
             }
-            Effect::Own(Own::Invalid { .. }) | Effect::Transaction(_) | Effect::Leave | Effect::Closed => {
+            Effect::Own(Own::Invalid { .. })
+            | Effect::Transaction(_)
+            | Effect::Leave
+            | Effect::Doubt
+            | Effect::Closed => {
                 panic!("{effect:?}")
             }
             Effect::Register(_) | Effect::Lookup | Effect::Flow { .. } | Effect::Forget { .. } => {}

@@ -12,6 +12,7 @@ use crate::core::{
     consumer::{Life, Segment},
     deviant::{Deviance, Deviant},
     place::Place,
+    transaction::acks::Reach,
 };
 
 /// What came of one SUBSCRIBE, from its beginning to the end of the attachment.
@@ -79,8 +80,17 @@ impl Segment for StreamSegment {
         &mut self.place
     }
 
-    fn is_attached(&self) -> bool {
-        self.place.is_attached()
+    fn reach(&self) -> Reach {
+        match &self.attachment {
+            Some(attachment) if self.place.is_attached() => {
+                if attachment.mode.is_shared() {
+                    Reach::Shared
+                } else {
+                    Reach::Alone
+                }
+            }
+            _ => Reach::Away,
+        }
     }
 
     fn retry_at(&self) -> Option<Millis> {

@@ -37,6 +37,11 @@ impl Core for StreamCore {
         (&mut self.life, &mut self.segments)
     }
 
+    fn on_another_topic(&mut self) {
+        self.positions.clear();
+        self.generations.clear();
+    }
+
     fn choose(&mut self) {
         let deviance = self.deviance();
         if deviance.is(Deviant::NeverRegisters) {

@@ -29,6 +29,7 @@ fn view(controller: &str) -> View {
         layout: Arc::new(Layout::from_dag(&dag(0, SEGMENTS)).unwrap()),
         brokers: Arc::new(SEGMENTS.iter().map(|s| (s.0, format!("pulsar://b{}:1", s.0))).collect()),
         controller: Some(controller.into()),
+        life: 0,
     }
 }
 
@@ -128,6 +129,7 @@ impl Bench {
                         format!("register {}", register.controller.unwrap_or_default())
                     }
                     Effect::Lookup => "lookup".into(),
+                    Effect::Doubt => "doubt".into(),
                     Effect::Leave => "leave".into(),
                     Effect::Flow { segment, permits } => format!("flow {segment} {permits}"),
                     Effect::Own(Own::Invalid { segment, .. }) => format!("invalid {segment}"),

@@ -15,8 +15,21 @@ use crate::core::{Millis, backoff::Backoff, error::Error};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TxnAck {
     pub(crate) segment: u64,
+    /// Its messages one by one.
     pub(crate) ids: Vec<MessageIdData>,
-    pub(crate) cumulative: bool,
+    /// The same as everything up to one message, where that is the same.
+    pub(crate) up_to: Option<MessageIdData>,
+}
+
+/// How a segment can be acknowledged on now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Not at all.
+    Away,
+    /// One by one.
+    Shared,
+    /// Cumulatively too: this consumer has it alone.
+    Alone,
 }
 
 /// What the shell has to do.
@@ -25,7 +38,7 @@ pub(crate) enum Effect {
     /// Tells the transaction's coordinator of the subscription on this segment; tells [`TxnAcks::enlisted`].
     Enlist { ticket: u64, txn: TxnId, topic: String },
     /// Sends ACK in the transaction; tells [`TxnAcks::answered`].
-    Acknowledge { ticket: u64, txn: TxnId, ack: TxnAck },
+    Acknowledge { ticket: u64, txn: TxnId, segment: u64, ids: Vec<MessageIdData>, cumulative: bool },
     /// A group has its result.
     Settle { group: u64, result: Result<(), Error> },
     /// Tells once how the transaction ended.
@@ -151,12 +164,12 @@ impl TxnAcks {
         }
     }
 
-    /// Sends what can be sent, and gives up what took too long. `attached` tells of a segment whether it is attached;
-    /// `None` when it is another consumer's now.
+    /// Sends what can be sent, and gives up what took too long. `reach` is `None` for a segment that is another consumer's
+    /// now.
     pub(crate) fn step(
         &mut self,
         now: Millis,
-        attached: impl Fn(u64) -> Option<bool>,
+        reach: impl Fn(u64) -> Option<Reach>,
         mut effect: impl FnMut(Effect),
     ) {
         if self.pending.is_empty() {
@@ -173,14 +186,19 @@ impl TxnAcks {
         let tickets: Vec<u64> = self.pending.keys().copied().collect();
         for ticket in tickets {
             let Some(pending) = self.pending.get_mut(&ticket) else { continue };
-            match (pending.stage, attached(pending.ack.segment)) {
+            match (pending.stage, reach(pending.ack.segment)) {
                 (Stage::Waiting(_), None) => {
                     let error = Error::not_connected("what was to be acknowledged is another consumer's now");
                     self.finish(ticket, Err(error), &mut effect);
                 }
-                (Stage::Waiting(after), Some(true)) if after <= now => {
+                (Stage::Waiting(after), Some(reach)) if reach != Reach::Away && after <= now => {
                     pending.stage = Stage::Asked;
-                    effect(Effect::Acknowledge { ticket, txn: pending.txn, ack: pending.ack.clone() });
+                    let TxnAck { segment, ids, up_to } = pending.ack.clone();
+                    let (ids, cumulative) = match up_to.filter(|_| reach == Reach::Alone) {
+                        Some(id) => (vec![id], true),
+                        None => (ids, false),
+                    };
+                    effect(Effect::Acknowledge { ticket, txn: pending.txn, segment, ids, cumulative });
                 }
                 _ => {}
             }
@@ -223,8 +241,8 @@ mod tests {
             rig
         }
 
-        fn step(&mut self, now: Millis, attached: Option<bool>) -> Vec<Effect> {
-            self.0.step(now, |_| attached, |effect| self.1.push(effect));
+        fn step(&mut self, now: Millis, reach: Option<Reach>) -> Vec<Effect> {
+            self.0.step(now, |_| reach, |effect| self.1.push(effect));
             std::mem::take(&mut self.1)
         }
 
@@ -238,20 +256,31 @@ mod tests {
         }
     }
 
+    fn id(entry: u64) -> MessageIdData {
+        MessageIdData { ledger_id: 7, entry_id: entry, ..Default::default() }
+    }
+
     fn ack(segment: u64) -> TxnAck {
-        TxnAck { segment, ids: Vec::new(), cumulative: true }
+        TxnAck { segment, ids: vec![id(1), id(2)], up_to: Some(id(2)) }
     }
 
     #[test]
     fn the_coordinator_is_told_first_and_the_result_comes_when_all_are_accepted() {
         let mut rig = Rig::new(&[1, 2]);
         let enlist = |ticket| Effect::Enlist { ticket, txn: TXN, topic: format!("t{}", ticket + 1) };
-        assert_eq!(rig.step(0, Some(true)), [Effect::Follow(TXN), enlist(0), enlist(1)]);
+        assert_eq!(rig.step(0, Some(Reach::Alone)), [Effect::Follow(TXN), enlist(0), enlist(1)]);
         rig.enlisted(1);
-        assert_eq!(rig.step(0, Some(true)), [Effect::Acknowledge { ticket: 1, txn: TXN, ack: ack(2) }]);
+        let sent = |ids, cumulative| Effect::Acknowledge { ticket: 1, txn: TXN, segment: 2, ids, cumulative };
+        assert_eq!(rig.step(0, Some(Reach::Shared)), [sent(vec![id(1), id(2)], false)]);
+        rig.answered(1, Err(Error::not_connected("lost")));
+        assert_eq!(
+            rig.step(1000, Some(Reach::Alone)),
+            [sent(vec![id(2)], true)],
+            "it has the segment alone now"
+        );
         assert_eq!(rig.answered(1, Ok(())), []);
         rig.enlisted(0);
-        assert_eq!(rig.step(0, Some(true)).len(), 1);
+        assert_eq!(rig.step(0, Some(Reach::Alone)).len(), 1);
         assert_eq!(rig.answered(0, Ok(())), [Effect::Settle { group: 7, result: Ok(()) }]);
         assert_eq!(rig.0.next_deadline(|_| true), None);
     }
@@ -261,11 +290,11 @@ mod tests {
         let mut rig = Rig::new(&[1]);
         rig.enlisted(0);
         rig.1.clear();
-        assert_eq!(rig.step(0, Some(false)), []);
-        assert_eq!(rig.step(0, Some(true)).len(), 1);
+        assert_eq!(rig.step(0, Some(Reach::Away)), []);
+        assert_eq!(rig.step(0, Some(Reach::Alone)).len(), 1);
         assert_eq!(rig.answered(0, Err(Error::not_connected("lost"))), []);
         let due = rig.0.next_deadline(|_| true).unwrap();
-        assert_eq!(rig.step(due, Some(true)).len(), 1, "sent again");
+        assert_eq!(rig.step(due, Some(Reach::Alone)).len(), 1, "sent again");
         let conflict = Error::new(Category::TransactionConflict, "taken");
         let settled = Effect::Settle { group: 7, result: Err(conflict.clone()) };
         assert_eq!(rig.answered(0, Err(conflict)), [settled]);
@@ -274,7 +303,7 @@ mod tests {
     #[test]
     fn it_fails_when_its_time_is_over_or_the_segment_is_another_consumers() {
         for (now, attached, category) in
-            [(30_000, Some(false), Category::Timeout), (0, None, Category::NotConnected)]
+            [(30_000, Some(Reach::Away), Category::Timeout), (0, None, Category::NotConnected)]
         {
             let mut rig = Rig::new(&[1]);
             rig.enlisted(0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use stc_client::{Message, QueueConsumer};
+use stc_client::{Message, QueueConsumer, Transaction};
 
 use super::{Consumer, ReferenceClient, failed, received, schema, unknown};
 use crate::client::{
@@ -75,6 +75,10 @@ impl Queue {
 
     pub(super) async fn acknowledge(&self, id: &stc_client::MessageId) -> Result<(), ClientError> {
         self.consumer.acknowledge(id).await.map_err(failed)
+    }
+
+    pub(super) async fn acknowledge_in(&self, handle: u64, within: &Transaction) -> Result<(), ClientError> {
+        self.consumer.acknowledge_in(&self.given(handle)?, within).await.map_err(failed)
     }
 
     pub(super) async fn negative_acknowledge(&self, handle: u64) -> Result<(), ClientError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use stc_client::StreamConsumer;
+use stc_client::{StreamConsumer, Transaction};
 
 use super::{Consumer, ReferenceClient, failed, received, schema, unknown};
 use crate::client::{ClientError, ClientId, ConsumerId, InitialPosition, Received, StreamOptions, Value};
@@ -71,6 +71,11 @@ impl Stream {
     pub(super) async fn acknowledge(&self, handle: u64) -> Result<(), ClientError> {
         let id = self.given.borrow().get(&handle).cloned().ok_or_else(|| unknown("message"))?;
         self.consumer.acknowledge_cumulative(&id).await.map_err(failed)
+    }
+
+    pub(super) async fn acknowledge_in(&self, handle: u64, within: &Transaction) -> Result<(), ClientError> {
+        let id = self.given.borrow().get(&handle).cloned().ok_or_else(|| unknown("message"))?;
+        self.consumer.acknowledge_cumulative_in(&id, within).await.map_err(failed)
     }
 
     pub(super) async fn close(&self) -> Result<(), ClientError> {

@@ -179,6 +179,10 @@ pub(super) struct Stored {
     metadata: Option<Json>,
     /// The entry's bytes as they were sent, in hex: checksum, metadata, payload.
     bytes_hex: String,
+    /// `true` for an entry that consumers do not see: its transaction was aborted, or it stands behind the first entry of an
+    /// open one. Absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    hidden: bool,
 }
 
 impl From<StoredView> for Stored {
@@ -191,6 +195,7 @@ impl From<StoredView> for Stored {
             stored_at_ms: view.stored_at,
             metadata: view.metadata.map(|metadata| fields::to_json("MessageMetadata", &metadata)),
             bytes_hex: fields::hex(&view.bytes),
+            hidden: !view.visible,
         }
     }
 }

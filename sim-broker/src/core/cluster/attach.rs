@@ -31,29 +31,30 @@ impl Cluster {
 
     /// PRODUCER.
     pub(super) fn producer(&mut self, conn: ConnId, command: CommandProducer, now: Millis) {
-        let result = self.attachable(conn, &command.topic, true, now).and_then(|topic| {
-            let key = ProducerKey { conn, id: command.producer_id };
-            if self
-                .conns
-                .get(&conn)
-                .and_then(|c| c.producers.get(&key.id))
-                .is_some_and(|other| *other != topic)
-            {
-                let message = "Producer id is in use on the connection, for another topic";
-                return Err(TopicError::new(ServerError::ServiceNotReady, message));
-            }
-            // The names are cluster-wide and the topic is inside the cluster: take them out for the call.
-            let mut names = self.names.clone();
-            let added =
-                self.on_topic(&topic, |t, effects| t.add_producer(key, &command, &mut names, effects));
-            self.names = names;
-            added.unwrap_or_else(|| Err(gone(&topic)))?;
-            if let Some(c) = self.conns.get_mut(&conn) {
-                c.closed_producers.remove(&key.id);
-                c.producers.insert(key.id, topic);
-            }
-            Ok(())
-        });
+        let result =
+            self.attachable(conn, Attaching::Producer, &command.topic, true, now).and_then(|topic| {
+                let key = ProducerKey { conn, id: command.producer_id };
+                if self
+                    .conns
+                    .get(&conn)
+                    .and_then(|c| c.producers.get(&key.id))
+                    .is_some_and(|other| *other != topic)
+                {
+                    let message = "Producer id is in use on the connection, for another topic";
+                    return Err(TopicError::new(ServerError::ServiceNotReady, message));
+                }
+                // The names are cluster-wide and the topic is inside the cluster: take them out for the call.
+                let mut names = self.names.clone();
+                let added =
+                    self.on_topic(&topic, |t, effects| t.add_producer(key, &command, &mut names, effects));
+                self.names = names;
+                added.unwrap_or_else(|| Err(gone(&topic, Attaching::Producer)))?;
+                if let Some(c) = self.conns.get_mut(&conn) {
+                    c.closed_producers.remove(&key.id);
+                    c.producers.insert(key.id, topic);
+                }
+                Ok(())
+            });
         self.answer_error(conn, command.request_id, result);
     }
 
@@ -93,29 +94,30 @@ impl Cluster {
     /// SUBSCRIBE.
     pub(super) fn subscribe(&mut self, conn: ConnId, command: CommandSubscribe, now: Millis) {
         let create = command.force_topic_creation();
-        let result = self.attachable(conn, &command.topic, create, now).and_then(|topic| {
-            let key = ConsumerKey { conn, id: command.consumer_id };
-            if self
-                .conns
-                .get(&conn)
-                .and_then(|c| c.consumers.get(&key.id))
-                .is_some_and(|other| *other != topic)
-            {
-                let message = "Consumer id is in use on the connection, for another topic";
-                return Err(TopicError::new(ServerError::ServiceNotReady, message));
-            }
-            let added = self.on_topic(&topic, |t, effects| {
-                let known = t.has_subscription(&command.subscription);
-                t.subscribe(key, &command, now, effects).map(|()| !known)
+        let result =
+            self.attachable(conn, Attaching::Consumer, &command.topic, create, now).and_then(|topic| {
+                let key = ConsumerKey { conn, id: command.consumer_id };
+                if self
+                    .conns
+                    .get(&conn)
+                    .and_then(|c| c.consumers.get(&key.id))
+                    .is_some_and(|other| *other != topic)
+                {
+                    let message = "Consumer id is in use on the connection, for another topic";
+                    return Err(TopicError::new(ServerError::ServiceNotReady, message));
+                }
+                let added = self.on_topic(&topic, |t, effects| {
+                    let known = t.has_subscription(&command.subscription);
+                    t.subscribe(key, &command, now, effects).map(|()| !known)
+                });
+                if added.unwrap_or_else(|| Err(gone(&topic, Attaching::Consumer)))? && command.durable() {
+                    self.span_segments(&topic, &command);
+                }
+                if let Some(c) = self.conns.get_mut(&conn) {
+                    c.consumers.insert(key.id, topic);
+                }
+                Ok(())
             });
-            if added.unwrap_or_else(|| Err(gone(&topic)))? && command.durable() {
-                self.span_segments(&topic, &command);
-            }
-            if let Some(c) = self.conns.get_mut(&conn) {
-                c.consumers.insert(key.id, topic);
-            }
-            Ok(())
-        });
         self.answer_error(conn, command.request_id, result);
     }
 
@@ -228,7 +230,7 @@ impl Cluster {
         command: CommandGetOrCreateSchema,
         now: Millis,
     ) {
-        match self.attachable(conn, &command.topic, true, now) {
+        match self.attachable(conn, Attaching::Producer, &command.topic, true, now) {
             Ok(topic) => {
                 self.on_topic(&topic, |t, effects| t.get_or_create_schema(conn, &command, effects));
             }
@@ -257,6 +259,7 @@ impl Cluster {
     fn attachable(
         &mut self,
         conn: ConnId,
+        attaching: Attaching,
         name: &str,
         create: bool,
         now: Millis,
@@ -297,12 +300,24 @@ impl Cluster {
             self.create_stored(&topic, now);
             return Ok(topic);
         }
-        Err(gone(&topic))
+        Err(gone(&topic, attaching))
     }
 }
 
-fn gone(topic: &TopicName) -> TopicError {
-    TopicError::new(ServerError::TopicNotFound, format!("Topic does not exist: {topic}"))
+/// There is no such topic, in the words that 5.0.1 has for each command.
+fn gone(topic: &TopicName, command: Attaching) -> TopicError {
+    let message = match command {
+        Attaching::Producer => format!("Topic not found {topic}"),
+        Attaching::Consumer => format!("Topic {topic} does not exist"),
+    };
+    TopicError::new(ServerError::TopicNotFound, message)
+}
+
+/// What is attached to a topic.
+#[derive(Debug, Clone, Copy)]
+enum Attaching {
+    Producer,
+    Consumer,
 }
 
 fn no_consumer() -> TopicError {

@@ -49,6 +49,8 @@ pub struct StoredView {
     pub metadata: Option<MessageMetadata>,
     /// The entry's bytes, as they were sent.
     pub bytes: Bytes,
+    /// Whether consumers may see it: not when its transaction was aborted, nor from the first entry of an open one on.
+    pub visible: bool,
 }
 
 /// Which connections to drop: those that match every part that is given.
@@ -100,6 +102,7 @@ impl Cluster {
     /// Holds layout pushes of a topic from now on; what a lookup asks for is answered all the same.
     pub fn hold_pushes(&mut self, topic: &str) -> Result<(), ControlError> {
         let topic = scalable_name(topic)?;
+        self.there(&topic)?;
         self.held_pushes.entry(topic).or_default();
         Ok(())
     }
@@ -107,7 +110,11 @@ impl Cluster {
     /// Sends the pushes that were held, in their order, and holds no more. Returns how many there were.
     pub fn release_pushes(&mut self, topic: &str, now: Millis) -> Result<usize, ControlError> {
         let topic = scalable_name(topic)?;
-        let held = self.held_pushes.remove(&topic).unwrap_or_default();
+        let held = self.held_pushes.remove(&topic);
+        if held.is_none() {
+            self.there(&topic)?;
+        }
+        let held = held.unwrap_or_default();
         let count = held.len();
         for push in held {
             self.effects.send(push.conn, push.update);
@@ -220,9 +227,7 @@ impl Cluster {
     pub fn move_controller(&mut self, topic: &str, to: BrokerId, now: Millis) -> Result<(), ControlError> {
         self.running(to)?;
         let topic = scalable_name(topic)?;
-        if !self.scalable.contains_key(&topic) {
-            return Err(ControlError::NotFound(topic.to_string()));
-        }
+        self.there(&topic)?;
         self.note(now, format!("move the controller of {topic} to {to}"));
         if self.scalable.get(&topic).is_some_and(|s| s.controller != Some(to)) {
             self.lead(&topic, to, now);
@@ -302,6 +307,7 @@ impl Cluster {
     /// Prunes the drained sealed segments of a topic now. Returns how many went.
     pub fn prune_now(&mut self, topic: &str, now: Millis) -> Result<usize, ControlError> {
         let topic = scalable_name(topic)?;
+        self.there(&topic)?;
         let count = self.prune(&topic, now);
         self.settle(now);
         Ok(count)
@@ -345,6 +351,7 @@ impl Cluster {
                 stored_at: entry.stored_at,
                 metadata: Entry::parse(entry.bytes.clone()).ok().map(|e| e.metadata),
                 bytes: entry.bytes.clone(),
+                visible: entry.visible,
             }));
         }
         Ok(views)
@@ -377,6 +384,15 @@ impl Cluster {
         match self.broker(broker) {
             Some(_) => Ok(()),
             None => Err(ControlError::NotFound(broker.to_string())),
+        }
+    }
+
+    /// Makes sure that there is a scalable topic of this name.
+    fn there(&self, topic: &TopicName) -> Result<(), ControlError> {
+        if self.scalable.contains_key(topic) {
+            Ok(())
+        } else {
+            Err(ControlError::NotFound(topic.to_string()))
         }
     }
 

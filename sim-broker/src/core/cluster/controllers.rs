@@ -50,7 +50,17 @@ impl Cluster {
         let Some(broker) = self.conns.get(&conn).map(|c| c.broker) else { return };
         let topic = TopicName::parse(&command.topic).ok().filter(|topic| self.scalable.contains_key(topic));
         let Some(topic) = topic else {
-            let message = format!("Failed to initialize controller for {}", command.topic);
+            // Of a migrated topic, 5.0.1 finds the controller by the classic name too, and not that it leads.
+            let scalable = TopicName::parse(&command.topic)
+                .ok()
+                .filter(|topic| topic.domain() == Domain::Persistent)
+                .and_then(|topic| self.scalable.get(&topic.with_domain(Domain::Topic)));
+            let migrated = scalable.is_some_and(|s| s.layout.segments().any(|s| s.legacy_topic.is_some()));
+            let message = if migrated {
+                format!("This broker is not the leader for topic: {}", command.topic)
+            } else {
+                format!("Failed to initialize controller for {}", command.topic)
+            };
             return self.refuse(conn, &command.into(), ServerError::UnknownError, &message);
         };
         // The first broker that is asked leads, where nobody does yet.
@@ -94,7 +104,7 @@ impl Cluster {
             CommandScalableTopicSubscribeResponse { request_id, assignment, ..Default::default() },
         );
         if new {
-            self.push_registrations(&topic);
+            self.push_stored_beside(&topic);
         }
     }
 
@@ -116,7 +126,7 @@ impl Cluster {
         }
         self.effects.send(conn, CommandSuccess { request_id: command.request_id, schema: None });
         if let Some(Registration { topic, .. }) = &left {
-            self.push_registrations(topic);
+            self.push_stored_beside(topic);
         }
     }
 
@@ -220,7 +230,7 @@ impl Cluster {
         if scalable.groups.expire(key, name, stamp) {
             self.log_controller(topic, "expire", format!("{name} of {}", key.subscription), now);
             self.rebalance(topic, key, None, now);
-            self.push_registrations(topic);
+            self.push_stored_beside(topic);
         }
     }
 
@@ -348,8 +358,8 @@ impl Cluster {
         }
     }
 
-    /// In 5.0.1 registrations are stored beside the layout, and a change of either pushes the layout.
-    fn push_registrations(&mut self, topic: &TopicName) {
+    /// In 5.0.1 registrations and policies are stored beside the layout, and a change of any pushes the layout.
+    pub(super) fn push_stored_beside(&mut self, topic: &TopicName) {
         if self.config.profile.registrations_push_layout {
             self.push(topic);
         }

@@ -38,6 +38,8 @@ pub(super) enum Due {
     Grace(TopicName, u64, Box<(GroupKey, String)>, u64),
     /// A controller looks for segments that a group has drained. The life of the topic and the timer's stamp.
     Drained(TopicName, u64, Box<GroupKey>, u64),
+    /// The loads of a topic's segments are reported. The second part tells lives of a topic apart.
+    LoadReport(TopicName, u64),
 }
 
 /// What is due when, oldest first; equal times in the order in which they were added.
@@ -113,6 +115,7 @@ impl Cluster {
                 Due::Drained(topic, life, key, stamp) => {
                     self.look_for_drained(&topic, life, &key, stamp, now);
                 }
+                Due::LoadReport(topic, life) => self.report_loads(&topic, life, now),
             }
             self.settle(now);
         }

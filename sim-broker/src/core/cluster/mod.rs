@@ -19,6 +19,7 @@
 //! | `namespaces` | tenants, namespaces and their policies |
 //! | `catalogue` | stored topics: creation, deletion, lists and watches of lists |
 //! | `controllers` | registrations of ordered consumers, assignments, drained parents |
+//! | `load` | load reports of segments, which push layouts |
 //! | `coordinators` | transaction coordinators: who leads them, and who is told |
 //! | `transactions` | commands of transactions, and carrying out their ends |
 //! | [`admin`] | what the admin REST offers |
@@ -34,6 +35,7 @@ pub mod control;
 mod controllers;
 mod coordinators;
 mod flow;
+mod load;
 mod lookup;
 mod namespaces;
 mod ownership;
@@ -164,7 +166,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// An empty cluster: the tenant `public` with the namespace `default`, no topics. Broker i listens at the i-th of
+    /// An empty cluster: the tenant `public` with the namespace `default`, the namespaces that permissions are granted in,
+    /// no topics. Broker i listens at the i-th of
     /// `addresses`.
     pub fn new(config: ClusterConfig, addresses: Vec<Addresses>) -> Self {
         let mut cluster = Cluster {
@@ -197,6 +200,12 @@ impl Cluster {
     /// What every new cluster has.
     fn populate(&mut self) {
         self.create_namespace_entry("public", "default");
+        let granted =
+            self.config.security.iter().flat_map(|s| &s.authorization).flat_map(|a| a.grants.keys());
+        let named: Vec<String> = granted.cloned().collect();
+        for (tenant, namespace) in named.iter().filter_map(|name| name.split_once('/')) {
+            self.create_namespace_entry(tenant, namespace);
+        }
         let coordinators = 0..u64::from(self.config.coordinators);
         self.coordinators = coordinators.map(|id| Coordinator::new(id, self.nth_broker(id))).collect();
     }

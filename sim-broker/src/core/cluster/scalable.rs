@@ -34,6 +34,8 @@ pub(super) struct Scalable {
     pub(super) life: u64,
     /// The addresses of the latest push.
     pub(super) pushed_addresses: Option<(Vec<SegmentBrokerAddress>, Option<String>)>,
+    /// The segments whose load was reported.
+    pub(super) reported: BTreeSet<u64>,
 }
 
 impl Scalable {
@@ -82,6 +84,7 @@ impl Cluster {
             groups: Groups::new(self.config.profile.checkpoint_gate),
             life,
             pushed_addresses: None,
+            reported: BTreeSet::new(),
         };
         let managed: Vec<TopicName> = scalable
             .layout
@@ -95,6 +98,7 @@ impl Cluster {
             self.create_stored(&name, now);
         }
         self.scalable.insert(topic.clone(), scalable);
+        self.start_load_reports(topic, life, now);
         if let (ControllerElection::Eager, Some(leader)) = (self.config.profile.controller, self.place(topic))
         {
             self.lead(topic, leader, now);
@@ -194,11 +198,16 @@ impl Cluster {
             let Ok(next) = scalable.layout.prune(id) else { continue };
             scalable.layout = next;
             scalable.groups.pruned(id);
+            let reported = scalable.reported.remove(&id);
             if name.domain() == Domain::Segment {
                 self.delete_stored(&name);
             }
             self.log_layout(topic, "prune", now);
             self.push(topic);
+            if reported {
+                // The report goes too, and it is stored beside the layout.
+                self.push_stored_beside(topic);
+            }
             self.rebalance_all(topic, now);
             pruned += 1;
         }

@@ -146,9 +146,10 @@ impl Topic {
         if let Some(subscription) = self.subscriptions.get_mut(name) {
             match TxnId::of(command.txnid_most_bits, command.txnid_least_bits) {
                 Some(txn) => {
-                    answer.txnid_most_bits = command.txnid_most_bits;
-                    answer.txnid_least_bits = command.txnid_least_bits;
                     if let Err(error) = subscription.ack_in(txn, key, command, &self.ledger) {
+                        // Success names no transaction.
+                        answer.txnid_most_bits = command.txnid_most_bits;
+                        answer.txnid_least_bits = command.txnid_least_bits;
                         answer.error = Some(error.code as i32);
                         answer.message = Some(error.message);
                     }
@@ -286,10 +287,12 @@ impl Topic {
             _ => -1,
         };
         let ledger_id = self.ledger.id();
+        let written = self.ledger.len() > 0;
         let answer = CommandGetLastMessageIdResponse {
             request_id: command.request_id,
             last_message_id: MessageIdData {
-                ledger_id,
+                // What was never written to has no last position, not even one in its ledger.
+                ledger_id: if written { ledger_id } else { u64::MAX },
                 entry_id: before(last.map_or(0, |(entry, _)| entry + 1)),
                 partition: Some(self.partition),
                 batch_index: Some(batch_index),

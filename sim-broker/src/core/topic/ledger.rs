@@ -24,6 +24,8 @@ pub struct StoredEntry<'a> {
     pub stored_at: Millis,
     /// Its bytes, as they were sent; [`stc_proto::Entry::parse`] reads them.
     pub bytes: &'a Bytes,
+    /// Whether consumers may see it: not when its transaction was aborted, nor from the first entry of an open one on.
+    pub visible: bool,
 }
 
 /// One entry, and what dispatching needs of its metadata.
@@ -185,6 +187,7 @@ impl Ledger {
             position: Position { ledger: self.id, entry },
             stored_at: stored.stored_at,
             bytes: &stored.bytes,
+            visible: self.readable(entry).is_some() && !self.uncommitted.is_aborted(entry),
         })
     }
 }

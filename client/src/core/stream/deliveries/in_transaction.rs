@@ -9,14 +9,16 @@ use crate::core::{acks::EntryId, message_id::Position, transaction::TxnId};
 /// What a broker is to be told within a transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AckIn {
+    /// The messages one by one.
     pub(crate) ids: Vec<MessageIdData>,
-    pub(crate) cumulative: bool,
+    /// The same as everything up to one message, where this consumer has the segment alone and everything before is
+    /// acknowledged too.
+    pub(crate) up_to: Option<MessageIdData>,
 }
 
 impl Deliveries {
     /// The application acknowledged, in a transaction, everything up to this place that was delivered no later than
-    /// `sequence`. Gives what to tell the broker, if anything: cumulative where this consumer has the segment alone and
-    /// everything before is acknowledged too.
+    /// `sequence`. Gives what to tell the broker, if anything.
     pub(crate) fn want_in(
         &mut self,
         txn: TxnId,
@@ -43,37 +45,28 @@ impl Deliveries {
             }
         }
         let (top, _) = touched.last()?;
-        if exclusive && self.is_prefix(txn, top) {
-            let entry = self.entries.get(top)?;
-            let mine = |state: &State| match state {
-                State::Pending { txn: of, .. } => *of == txn,
-                State::Open(_) | State::Held(_) | State::Withdrawn => false,
-                State::Wanted(_) | State::Asked { .. } | State::Acked => true,
-            };
-            return Some(AckIn { ids: vec![entry.name(top, mine)], cumulative: true });
-        }
+        let up_to = if exclusive && self.is_prefix(txn, top) {
+            self.entries.get(top).map(|entry| entry.name(top, |state| covered(state, txn)))
+        } else {
+            None
+        };
         let name = |(id, members): &(EntryId, Vec<usize>)| {
             let entry = self.entries.get(id)?;
             Some(entry.name_members(id, members))
         };
-        Some(AckIn { ids: touched.iter().filter_map(name).collect(), cumulative: false })
+        Some(AckIn { ids: touched.iter().filter_map(name).collect(), up_to })
     }
 
     /// Whether everything up to the last message that a transaction acknowledged in an entry is acknowledged, by it or
     /// otherwise.
     fn is_prefix(&self, txn: TxnId, top: &EntryId) -> bool {
-        let covered = |state: &State| match state {
-            State::Pending { txn: of, .. } => *of == txn,
-            State::Open(_) | State::Held(_) | State::Withdrawn => false,
-            State::Wanted(_) | State::Asked { .. } | State::Acked => true,
-        };
         self.entries.range(..=*top).all(|(id, entry)| {
             let mine = |state: &State| matches!(state, State::Pending { txn: of, .. } if *of == txn);
             let upto = match *id == *top {
                 true => entry.members.iter().rposition(mine).map_or(0, |last| last + 1),
                 false => entry.members.len(),
             };
-            entry.prefix && entry.members.iter().take(upto).all(covered)
+            entry.prefix && entry.members.iter().take(upto).all(|state| covered(state, txn))
         })
     }
 
@@ -124,6 +117,15 @@ impl Deliveries {
         // What an earlier attachment delivered comes again too.
         late.entries.values_mut().for_each(|entry| entry.reopen(txn));
         late.forget_settled();
+    }
+}
+
+/// Whether a message is acknowledged by a transaction, or otherwise.
+fn covered(state: &State, txn: TxnId) -> bool {
+    match state {
+        State::Pending { txn: of, .. } => *of == txn,
+        State::Open(_) | State::Held(_) | State::Withdrawn => false,
+        State::Wanted(_) | State::Asked { .. } | State::Acked => true,
     }
 }
 
@@ -193,8 +195,10 @@ mod tests {
         (deliveries, late)
     }
 
+    /// Whether it is cumulative, and entries with their ack sets.
     fn ids(ack: &AckIn) -> (bool, Vec<(u64, Vec<i64>)>) {
-        (ack.cumulative, ack.ids.iter().map(|id| (id.entry_id, id.ack_set.clone())).collect())
+        let ids = ack.up_to.as_ref().map_or(&ack.ids[..], std::slice::from_ref);
+        (ack.up_to.is_some(), ids.iter().map(|id| (id.entry_id, id.ack_set.clone())).collect())
     }
 
     #[test]

@@ -128,6 +128,7 @@ impl Cluster {
             return Err(not_found(topic));
         }
         self.note(now, format!("delete {topic}, force={force}"));
+        self.push_as_deleted(topic);
         for name in self.stored_names(topic) {
             if force || self.stored.get(&name).is_some_and(|s| !s.topic.in_use()) {
                 self.delete_stored(&name);
@@ -257,6 +258,8 @@ impl Cluster {
     ) -> Result<(), AdminError> {
         self.scalable.get_mut(topic).ok_or_else(|| not_found(topic))?.auto_scale_policy = policy;
         self.note(now, format!("set the auto-scale policy of {topic}"));
+        self.push_stored_beside(topic);
+        self.settle(now);
         Ok(())
     }
 

@@ -94,9 +94,9 @@ fn check(latest: &Schema, new: &Schema, rule: SchemaCompatibility) -> Result<(),
     }
     if rule == AlwaysIncompatible || old_type != new_type {
         let (old, new) = (upper(old_type), upper(new_type));
-        return Err(incompatible(format!(
-            "Incompatible schema: exists schema type {old}, new schema type {new}"
-        )));
+        let text = format!("Incompatible schema: exists schema type {old}, new schema type {new}");
+        // The cause has the same text.
+        return Err(incompatible(format!("{text} caused by {}", incompatible(&*text).message)));
     }
     // Pulsar describes these three as Avro records; the others have no structure that is compared.
     if !matches!(new_type, Type::Json | Type::Avro | Type::Protobuf) {

@@ -16,15 +16,15 @@ import org.apache.pulsar.client.api.v5.PulsarClient;
 final class CheckpointSide<T> extends OpenConsumer<T> {
     private final CheckpointConsumer<T> consumer;
 
-    private CheckpointSide(CheckpointConsumer<T> consumer, Kind<T> kind) {
-        super(kind);
+    private CheckpointSide(CheckpointConsumer<T> consumer, Reading<T> schema) {
+        super(schema);
         this.consumer = consumer;
     }
 
-    static <T> CheckpointSide<T> create(PulsarClient client, Kind<T> kind, Params options)
+    static <T> CheckpointSide<T> create(PulsarClient client, Reading<T> schema, Params options)
             throws Refusal, InterruptedException {
         CheckpointConsumer<T> consumer = Calls.future(() -> {
-            CheckpointConsumerBuilder<T> builder = client.newCheckpointConsumer(kind.schema);
+            CheckpointConsumerBuilder<T> builder = client.newCheckpointConsumer(schema.schema());
             options.text("topic").ifPresent(builder::topic);
             Optional<JsonNode> start = options.optional("start");
             if (start.isPresent()) {
@@ -36,7 +36,7 @@ final class CheckpointSide<T> extends OpenConsumer<T> {
             options.end("a checkpoint consumer");
             return builder.createAsync();
         });
-        return new CheckpointSide<>(consumer, kind);
+        return new CheckpointSide<>(consumer, schema);
     }
 
     /** {@code {"boundary": "earliest"}}, or {@code {"checkpoint": "base64"}}. */

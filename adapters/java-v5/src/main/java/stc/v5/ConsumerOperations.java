@@ -34,15 +34,15 @@ final class ConsumerOperations {
 
     /** How one kind of consumer is made. */
     private interface Opening {
-        <T> OpenConsumer<T> open(PulsarClient client, Kind<T> kind, Params options)
+        <T> OpenConsumer<T> open(PulsarClient client, Reading<T> schema, Params options)
                 throws Refusal, InterruptedException;
     }
 
     private static JsonNode open(Scenario scenario, Params params, Opening opening)
             throws Refusal, InterruptedException {
-        PulsarClient client = scenario.clients.get(params);
+        PulsarClient client = scenario.clients.get(params).client();
         Params options = params.object("options");
-        return Json.number(scenario.consumers.add(opening.open(client, Kind.of(options), options)));
+        return Json.number(scenario.consumers.add(opening.open(client, Reading.of(options), options)));
     }
 
     /** Where a new subscription begins, when the suite says. */

@@ -16,8 +16,8 @@ abstract class OpenConsumer<T> {
     /** What it received. */
     final Received<T> received;
 
-    OpenConsumer(Kind<T> kind) {
-        received = new Received<>(kind);
+    OpenConsumer(Reading<T> schema) {
+        received = new Received<>(schema);
     }
 
     /** Waits for a message as long as it takes. */

@@ -31,16 +31,16 @@ final class ProducerOperations {
     }
 
     private static JsonNode create(Scenario scenario, Params params) throws Refusal, InterruptedException {
-        PulsarClient client = scenario.clients.get(params);
+        PulsarClient client = scenario.clients.get(params).client();
         Params options = params.object("options");
-        return Json.number(scenario.producers.add(create(client, Kind.of(options), options)));
+        return Json.number(scenario.producers.add(create(client, Writing.of(options), options)));
     }
 
-    private static <T> OpenProducer<T> create(PulsarClient client, Kind<T> kind, Params options)
+    private static <T> OpenProducer<T> create(PulsarClient client, Writing<T> schema, Params options)
             throws Refusal, InterruptedException {
         Producer<T> producer =
-                Calls.future(() -> ProducerOptions.apply(client.newProducer(kind.schema), options).createAsync());
-        return new OpenProducer<>(producer, kind);
+                Calls.future(() -> ProducerOptions.apply(client.newProducer(schema.schema()), options).createAsync());
+        return new OpenProducer<>(producer, schema);
     }
 
     private static JsonNode describe(Scenario scenario, Params params) throws Refusal {
@@ -55,7 +55,7 @@ final class ProducerOperations {
     }
 
     private static <T> JsonNode send(OpenProducer<T> open, Params message) throws Refusal {
-        MessageId id = Calls.blocking(() -> filled(open.producer().newMessage(), open.kind(), message).send());
+        MessageId id = Calls.blocking(() -> filled(open.producer().newMessage(), open.schema(), message).send());
         return Json.base64(id.toByteArray());
     }
 
@@ -73,7 +73,7 @@ final class ProducerOperations {
     }
 
     private static <T> CompletableFuture<MessageId> sending(OpenProducer<T> open, Params message) throws Refusal {
-        return Calls.started(() -> filled(open.producer().async().newMessage(), open.kind(), message).send());
+        return Calls.started(() -> filled(open.producer().async().newMessage(), open.schema(), message).send());
     }
 
     private static JsonNode outcome(Scenario scenario, Params params) throws Refusal, InterruptedException {
@@ -81,9 +81,9 @@ final class ProducerOperations {
     }
 
     /** Gives a message what the suite wants it to have. */
-    private static <T, B extends MessageMetadata<T, B>> B filled(B builder, Kind<T> kind, Params message)
+    private static <T, B extends MessageMetadata<T, B>> B filled(B builder, Writing<T> schema, Params message)
             throws Refusal {
-        builder.value(kind.fromJson(message.required("value")));
+        builder.value(schema.value(message.required("value")));
         message.text("key").ifPresent(builder::key);
         builder.properties(message.strings("properties"));
         message.millis("eventTimeMs").ifPresent(time -> builder.eventTime(Instant.EPOCH.plus(time)));

@@ -32,6 +32,7 @@ final class ProducerOptions {
         }
         options.millis("sendTimeoutMs").ifPresent(builder::sendTimeout);
         options.flag("blockIfQueueFull").ifPresent(builder::blockIfQueueFull);
+        builder.properties(options.strings("properties"));
         options.end("a producer");
         return builder;
     }

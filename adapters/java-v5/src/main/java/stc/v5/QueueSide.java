@@ -12,15 +12,15 @@ import org.apache.pulsar.client.api.v5.QueueConsumerBuilder;
 final class QueueSide<T> extends OpenConsumer<T> {
     private final QueueConsumer<T> consumer;
 
-    private QueueSide(QueueConsumer<T> consumer, Kind<T> kind) {
-        super(kind);
+    private QueueSide(QueueConsumer<T> consumer, Reading<T> schema) {
+        super(schema);
         this.consumer = consumer;
     }
 
-    static <T> QueueSide<T> subscribe(PulsarClient client, Kind<T> kind, Params options)
+    static <T> QueueSide<T> subscribe(PulsarClient client, Reading<T> schema, Params options)
             throws Refusal, InterruptedException {
         QueueConsumer<T> consumer = Calls.future(() -> {
-            QueueConsumerBuilder<T> builder = client.newQueueConsumer(kind.schema);
+            QueueConsumerBuilder<T> builder = client.newQueueConsumer(schema.schema());
             options.text("topic").ifPresent(builder::topic);
             options.text("subscription").ifPresent(builder::subscriptionName);
             options.text("name").ifPresent(builder::consumerName);
@@ -29,7 +29,7 @@ final class QueueSide<T> extends OpenConsumer<T> {
             options.end("a queue consumer");
             return builder.subscribeAsync();
         });
-        return new QueueSide<>(consumer, kind);
+        return new QueueSide<>(consumer, schema);
     }
 
     @Override

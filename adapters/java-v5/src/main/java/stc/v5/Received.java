@@ -14,12 +14,12 @@ import org.apache.pulsar.client.api.v5.MessageId;
  * @param <T> their values
  */
 final class Received<T> {
-    private final Kind<T> kind;
+    private final Reading<T> schema;
     private final AtomicLong last = new AtomicLong();
     private final ConcurrentHashMap<Long, MessageId> ids = new ConcurrentHashMap<>();
 
-    Received(Kind<T> kind) {
-        this.kind = kind;
+    Received(Reading<T> schema) {
+        this.schema = schema;
     }
 
     /** The identifier of a message that was received. */
@@ -37,7 +37,7 @@ final class Received<T> {
         ids.put(handle, message.id());
         ObjectNode json = JsonNodeFactory.instance.objectNode().put("handle", handle);
         json.set("id", Json.base64(message.id().toByteArray()));
-        json.set("value", kind.toJson(Calls.blocking(message::value)));
+        json.set("value", schema.write().apply(Calls.blocking(message::value)));
         json.set("payload", Json.base64(message.data()));
         message.key().ifPresent(key -> json.put("key", key));
         ObjectNode properties = json.putObject("properties");

@@ -1,5 +1,6 @@
 package stc.v5;
 
+import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -7,8 +8,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
 import org.apache.pulsar.client.api.v5.MessageId;
-import org.apache.pulsar.client.api.v5.PulsarClient;
 
 /** What one scenario made, by the numbers that the suite knows it by. */
 final class Scenario {
@@ -16,7 +17,7 @@ final class Scenario {
     private static final long TO_CLOSE_SECONDS = 5;
 
     private final AtomicLong last = new AtomicLong();
-    final Handles<PulsarClient> clients = new Handles<>("client");
+    final Handles<OpenClient> clients = new Handles<>("client");
     final Handles<OpenProducer<?>> producers = new Handles<>("producer");
     final Handles<OpenConsumer<?>> consumers = new Handles<>("consumer");
     final Handles<CompletableFuture<MessageId>> tickets = new Handles<>("ticket");
@@ -49,23 +50,27 @@ final class Scenario {
 
     /** Closes whatever is still open, and does not wait for a client that cannot. */
     void close() throws InterruptedException {
-        List<CompletableFuture<Void>> consumersClosed =
-                consumers.objects.values().stream().map(OpenConsumer::closeAsync).toList();
-        await(consumersClosed);
-        List<CompletableFuture<Void>> clientsClosed =
-                clients.objects.values().stream().map(PulsarClient::closeAsync).toList();
-        if (!await(clientsClosed)) {
-            clients.objects.values().forEach(PulsarClient::shutdown);
+        await(consumers.objects.values(), OpenConsumer::closeAsync);
+        if (!await(clients.objects.values(), open -> open.client().closeAsync())) {
+            clients.objects.values().forEach(open -> open.client().shutdown());
         }
     }
 
-    /** Whether all of it ended in time. */
-    private static boolean await(List<CompletableFuture<Void>> closing) throws InterruptedException {
+    /** Closes objects; whether all of them were done in time. */
+    private static <T> boolean await(Collection<T> open, Function<T, CompletableFuture<Void>> close)
+            throws InterruptedException {
+        List<CompletableFuture<Void>> closing = open.stream().map(object -> {
+            try {
+                return close.apply(object);
+            } catch (RuntimeException e) {
+                // The scenario closed it itself, or its client.
+                return CompletableFuture.<Void>failedFuture(e);
+            }
+        }).toList();
         try {
             CompletableFuture.allOf(closing.toArray(CompletableFuture[]::new)).get(TO_CLOSE_SECONDS, TimeUnit.SECONDS);
             return true;
         } catch (ExecutionException e) {
-            // Closed twice, most likely: the scenario closed it itself.
             return true;
         } catch (TimeoutException e) {
             return false;

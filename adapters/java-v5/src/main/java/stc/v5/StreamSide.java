@@ -13,15 +13,15 @@ import org.apache.pulsar.client.api.v5.StreamConsumerBuilder;
 final class StreamSide<T> extends OpenConsumer<T> {
     private final StreamConsumer<T> consumer;
 
-    private StreamSide(StreamConsumer<T> consumer, Kind<T> kind) {
-        super(kind);
+    private StreamSide(StreamConsumer<T> consumer, Reading<T> schema) {
+        super(schema);
         this.consumer = consumer;
     }
 
-    static <T> StreamSide<T> subscribe(PulsarClient client, Kind<T> kind, Params options)
+    static <T> StreamSide<T> subscribe(PulsarClient client, Reading<T> schema, Params options)
             throws Refusal, InterruptedException {
         StreamConsumer<T> consumer = Calls.future(() -> {
-            StreamConsumerBuilder<T> builder = client.newStreamConsumer(kind.schema);
+            StreamConsumerBuilder<T> builder = client.newStreamConsumer(schema.schema());
             options.text("topic").ifPresent(builder::topic);
             options.text("subscription").ifPresent(builder::subscriptionName);
             options.text("name").ifPresent(builder::consumerName);
@@ -33,7 +33,7 @@ final class StreamSide<T> extends OpenConsumer<T> {
             options.end("a stream consumer");
             return builder.subscribeAsync();
         });
-        return new StreamSide<>(consumer, kind);
+        return new StreamSide<>(consumer, schema);
     }
 
     @Override

@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use anyhow::{Context, bail};
-use clap::Args;
-use sim_broker::{
+use crate::{
     core::{Action, Security},
     net::{Tls, TlsOptions},
 };
+use anyhow::{Context, bail};
+use clap::Args;
 
 /// Who may connect, and do what.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Authentication and authorization (off unless --token is given)")]
-pub(crate) struct SecurityOptions {
+pub(super) struct SecurityOptions {
     /// Only let in clients that bring a token, and know who brings TOKEN as NAME. Repeatable. Clients use token
     /// authentication; admin calls need the header "Authorization: Bearer TOKEN"; /control/v1 stays open
     #[arg(long = "token", value_name = "NAME=TOKEN", value_parser = token)]
@@ -23,6 +23,7 @@ pub(crate) struct SecurityOptions {
     superusers: Vec<String>,
 
     /// Switch authorization on, and let NAME act in a namespace, as alice=public/default:produce,consume. Repeatable.
+    /// The namespace is there from the start.
     /// Superusers change it later at /admin/v2/namespaces/TENANT/NAMESPACE/permissions/NAME
     #[arg(long = "grant", value_name = "NAME=TENANT/NAMESPACE:ACTION,…", requires = "tokens", value_parser = grant)]
     grants: Vec<Grant>,
@@ -60,7 +61,7 @@ fn grant(text: &str) -> Result<Grant, String> {
 
 impl SecurityOptions {
     /// What they ask for.
-    pub(crate) fn security(&self) -> anyhow::Result<Option<Security>> {
+    pub(super) fn security(&self) -> anyhow::Result<Option<Security>> {
         if self.tokens.is_empty() {
             return Ok(None);
         }
@@ -85,10 +86,19 @@ impl SecurityOptions {
     }
 }
 
+/// Refuses a first port that leaves none for the last broker.
+pub(crate) fn ports_exist(option: &str, first: u16, brokers: u32) -> anyhow::Result<()> {
+    let last = u32::from(first) + brokers.saturating_sub(1);
+    if first != 0 && last > u32::from(u16::MAX) {
+        bail!("{option} {first}: broker {} would need port {last}, beyond 65535", brokers.saturating_sub(1));
+    }
+    Ok(())
+}
+
 /// Ports for TLS.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
-pub(crate) struct TlsArguments {
+pub(super) struct TlsArguments {
     /// Listen for TLS too; the plain ports stay open. Without --tls-cert the certificate is made at start
     #[arg(long)]
     tls: bool,
@@ -116,10 +126,12 @@ pub(crate) struct TlsArguments {
 
 impl TlsArguments {
     /// The ports and the certificate that they ask for. Reads files.
-    pub(crate) fn read(&self, brokers: u32, bind: std::net::IpAddr) -> anyhow::Result<Option<TlsOptions>> {
+    pub(super) fn read(&self, brokers: u32, bind: std::net::IpAddr) -> anyhow::Result<Option<TlsOptions>> {
         if !self.tls {
             return Ok(None);
         }
+        ports_exist("--tls-port", self.tls_port, brokers)?;
+        ports_exist("--tls-admin-port", self.tls_admin_port, brokers)?;
         let certificate = match (&self.tls_cert, &self.tls_key) {
             (Some(cert), Some(key)) => {
                 let read = |file: &PathBuf| {
@@ -134,7 +146,7 @@ impl TlsArguments {
     }
 
     /// Writes what clients have to trust, if that is wanted.
-    pub(crate) fn write_trust(&self, certificate: &Tls) -> anyhow::Result<()> {
+    pub(super) fn write_trust(&self, certificate: &Tls) -> anyhow::Result<()> {
         match &self.tls_trust {
             Some(file) => std::fs::write(file, certificate.trust_pem())
                 .with_context(|| format!("cannot write {}", file.display())),
