@@ -13,7 +13,6 @@ import org.apache.pulsar.client.api.v5.PulsarClientBuilder;
 import org.apache.pulsar.client.api.v5.auth.AuthenticationFactory;
 import org.apache.pulsar.client.api.v5.config.MemorySize;
 import org.apache.pulsar.client.api.v5.config.TransactionPolicy;
-import org.apache.pulsar.tls.TlsPolicy;
 
 /** Client objects. */
 final class ClientOperations {
@@ -40,7 +39,7 @@ final class ClientOperations {
             });
             Optional<String> trust = options.text("tlsTrustPem");
             if (trust.isPresent()) {
-                builder.tlsPolicy(TlsPolicy.builder().trustCertsFilePath(file(trust.get()).toString()).build());
+                Trust.set(builder, file(trust.get()).toString());
             }
             transactions.ifPresent(timeout ->
                     builder.transactionPolicy(TransactionPolicy.builder().timeout(timeout).build()));
