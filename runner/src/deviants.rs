@@ -3,10 +3,9 @@
 //! A deviant is caught when a step that asserts one of the requirements it breaks ends a scenario that cites the
 //! requirement with *fail*. A panic, a hang or a fault of the suite does not count. Beside it, scenarios that have
 //! nothing to do with the deviation must still pass: a client that is broken altogether would be caught by anything.
-
 //!
 //! The other way round, a requirement of the core is proven when a deviant that breaks it is caught at it. What is
-//! neither proven nor has a reason in the catalogue fails the command ([`proof`]).
+//! neither proven nor has a reason in the catalogue fails the command (`proof`).
 
 mod bench;
 mod proof;

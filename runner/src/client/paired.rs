@@ -36,7 +36,13 @@ impl PairedFactory {
         };
         // A transaction cannot span what two clients do.
         let in_transactions = scenario.checklist.iter().any(|c| c == Capability::Transactions.as_str());
+        // A transaction belongs to the client that produces.
+        let shared = scenario
+            .steps
+            .iter()
+            .any(|s| s.value.contains(" acknowledges ") && s.value.contains(" in the transaction"));
         scenario.needs.is_empty()
+            && !shared
             && !in_transactions
             && says(&[" sends ", " has sent ", " send "])
             && says(&[" receives ", " gave ", " gives "])

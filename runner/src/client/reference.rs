@@ -323,7 +323,10 @@ impl ClientUnderTest for ReferenceClient {
     fn renew_token(&self, client: ClientId, token: String) -> Reply<'_, ()> {
         reply(async move {
             let tokens = self.tokens.borrow();
-            let current = tokens.get(&client).ok_or_else(|| unknown("client with a token"))?;
+            let current = tokens.get(&client);
+            let current = current.ok_or_else(|| {
+                ClientError::Unsupported("another token for a client that was made without one".to_owned())
+            })?;
             *current.lock().unwrap_or_else(PoisonError::into_inner) = token;
             Ok(())
         })
