@@ -113,6 +113,17 @@ const CHECKS: &[Check] = &[
     },
     Check {
         needs: Needs::Java,
+        ..cargo("V5 Java client, judged", &["xtask", "conformance", "--client", "java-v5"])
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo(
+            "preview of the V5 Java client, judged",
+            &["xtask", "conformance", "--client", "java-v5-m1", "--tags", "@C2"],
+        )
+    },
+    Check {
+        needs: Needs::Java,
         ..cargo("V5 Java client on the simulator", &["xtask", "real-client", "java-load"])
     },
     Check {
