@@ -70,7 +70,7 @@ Feature: Schemas
       | json | json user |
       | avro | avro user |
 
-  @id:C11-avro-binary @DATA-6.3
+  @id:C11-avro-binary @DATA-6.1 @DATA-6.3
   Scenario: an Avro record has Avro's binary form
     Given the record "user" with the fields
       | name | string       |

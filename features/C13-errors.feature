@@ -37,7 +37,7 @@ Feature: Error model
     And the application tries to create a producer on the topic
     Then it fails with the category NotConnected
 
-  @id:C13-no-topic @ERR-2.15 @ERR-1.1
+  @id:C13-no-topic @ERR-2.15 @ERR-1.1 @ERR-1.3
   Scenario: a producer without a topic
     When the application tries to create a producer without a topic
     Then it fails with the category InvalidConfiguration
@@ -72,11 +72,13 @@ Feature: Error model
   Scenario: a full queue of pending sends fails the next ones, where the application does not want to wait
     Given a scalable topic with 1 segment
     And a producer on the topic with
-      | max pending         | 3  |
-      | block if queue full | no |
+      | batching            | off |
+      | max pending         | 3   |
+      | block if queue full | no  |
     And the producer has sent 1 message
-    And the next 1 SEND on the topic is held
+    And the next 3 SEND on the topic are held
     When the producer starts to send 6 messages of 10 bytes
+    And 3 frames are held
     Then some of the started sends have failed with the category ProducerQueueFull
     When the held frames are released
     And every send has ended
@@ -87,12 +89,13 @@ Feature: Error model
   Scenario: a full queue of pending sends makes the next ones wait, where the application wants that
     Given a scalable topic with 1 segment
     And a producer on the topic with
+      | batching            | off |
       | max pending         | 3   |
       | block if queue full | yes |
     And the producer has sent 1 message
-    And the next 1 SEND on the topic is held
+    And the next 3 SEND on the topic are held
     When the producer starts to send 6 messages with 1 key
-    And 1 frame is held
+    And 3 frames are held
     Then no started send has ended
     When the held frames are released
     Then every send succeeds

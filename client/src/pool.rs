@@ -204,7 +204,9 @@ impl Pool {
             let Some(address) = self.service.get(index) else { break };
             match self.get(address.clone().into()).await {
                 Ok(connection) => return Ok(connection),
-                Err(error) => last = error,
+                Err(error) if error.is_transient() => last = error,
+                // The same credentials are as wrong at the next broker.
+                Err(error) => return Err(error),
             }
             self.next_service.store(index + 1, Ordering::Relaxed);
         }

@@ -153,7 +153,16 @@ fn find<'a>(report: &'a Report, id: &str) -> Option<&'a RequirementResult> {
     report.requirements.iter().find(|r| r.id == id)
 }
 
-/// Requirements by status, in words: `3 proven, 1 broken`; statuses that no requirement has are left out.
+/// The MUST-level requirements of the required core: how many of them the run proves, and how many there are. Those that
+/// are not proven say why: see [`RequirementStatus`].
+pub fn core_musts(report: &Report) -> (usize, usize) {
+    let optional = |item: &str| report.checklist.iter().any(|i| i.id == item && !i.required);
+    let core = || report.requirements.iter().filter(|r| r.level.is_absolute() && !optional(&r.checklist));
+    (core().filter(|r| r.status == RequirementStatus::Proven).count(), core().count())
+}
+
+/// Requirements by status, in words: `3 proven, 1 broken; 2 of 4 MUST-level ones of the required core proven`; statuses
+/// that no requirement has are left out.
 pub fn requirement_counts(report: &Report) -> String {
     let mut counts: Vec<(&str, usize)> =
         ["proven", "broken", "known failure", "unsupported", "unproven", "not run"].map(|s| (s, 0)).to_vec();
@@ -164,7 +173,8 @@ pub fn requirement_counts(report: &Report) -> String {
     }
     let words: Vec<String> =
         counts.iter().filter(|(_, n)| *n > 0).map(|(status, n)| format!("{n} {status}")).collect();
-    words.join(", ")
+    let (proven, musts) = core_musts(report);
+    format!("{}; {proven} of {musts} MUST-level ones of the required core proven", words.join(", "))
 }
 
 /// Scenarios by verdict, in words: `20 pass, 1 fail, 0 known failure, …`. All verdicts are named, so that the reader

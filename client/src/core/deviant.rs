@@ -481,6 +481,8 @@ deviants! {
         "Publishes a message all the same whose send failed for want of memory.";
     IgnoreTlsAddresses "ignore-tls-addresses" ["WIRE-10.2", "COMPAT-5.1"]
         "Connects to the addresses without TLS although the service URL asks for TLS.";
+    QueueNeverWaits "queue-never-waits" ["ERR-2.11"]
+        "Fails sends above the limit of the queue where they should wait.";
     IgnoreQueueLimit "ignore-queue-limit" ["API-3.1.5", "ERR-2.11"]
         "Takes sends above the limit of the queue.";
     SequenceNotMonotonic "sequence-not-monotonic" ["API-3.2.15"]

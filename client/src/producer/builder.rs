@@ -243,7 +243,7 @@ impl<T: 'static> ProducerBuilder<T> {
             backoff: client.backoff,
             limits_of_queue: QueueLimits {
                 max_pending: (self.max_pending > 0).then_some(self.max_pending),
-                fails: self.queue_full == QueueFull::Fail,
+                fails: self.queue_full == QueueFull::Fail || client.deviance.is(Deviant::QueueNeverWaits),
                 memory: client.memory.clone(),
             },
             deviance: client.deviance,

@@ -12,8 +12,8 @@ use thiserror::Error;
 use super::connection::Connection;
 use super::process::Process;
 
-/// How long an adapter may take to introduce itself: a JVM on a busy machine, with room to spare.
-const TO_INITIALIZE: Duration = Duration::from_secs(60);
+/// How long an adapter may take to introduce itself: its start may build it first, on a busy machine.
+const TO_INITIALIZE: Duration = Duration::from_secs(300);
 
 /// Why there is no adapter to run scenarios with.
 #[derive(Debug, Error)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use stc_adapter_protocol::for_each_operation;
+use stc_adapter_protocol::{Capability, for_each_operation};
 use stc_reports::ClientInfo;
 use tokio::sync::OnceCell;
 
@@ -34,7 +34,10 @@ impl PairedFactory {
         let says = |words: &[&str]| {
             scenario.steps.iter().any(|step| words.iter().any(|word| step.value.contains(word)))
         };
+        // A transaction cannot span what two clients do.
+        let in_transactions = scenario.checklist.iter().any(|c| c == Capability::Transactions.as_str());
         scenario.needs.is_empty()
+            && !in_transactions
             && says(&[" sends ", " has sent ", " send "])
             && says(&[" receives ", " gave ", " gives "])
     }

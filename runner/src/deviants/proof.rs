@@ -75,6 +75,8 @@ mod tests {
     use super::*;
 
     const CATALOGUE: &str = "
+version: 0.0.1
+specification: '1.0'
 reasons: { why: Because. }
 requirements:
   - { id: IMPL-1.1, level: MUST, checklist: C1, binds: client, document: d, section: '1', summary: a }

@@ -446,7 +446,7 @@ async fn none_ended(world: &mut World) -> Step {
             && let Some(outcome) = client.outcome(ticket).now_or_never()
         {
             sent.ticket = None;
-            let requirements = ["IMPL-4.4", "IMPL-4.7", "ERR-3.11", "API-3.3.1"];
+            let requirements = ["IMPL-4.4", "IMPL-4.7", "ERR-3.11", "API-3.3.1", "ERR-2.11"];
             world.broken(
                 &requirements,
                 format!("a send ended before anything could complete it: {outcome:?}"),

@@ -95,9 +95,10 @@ fn a_list_excuses_what_is_not_offered() {
     run.scenarios[0].reason = Some("the client does not offer maps".to_owned());
     assert_eq!(run.exit_code(), ExitCode::DoesNotConform);
     let fixed = KnownFailures::default().fixed(&run);
-    assert_eq!(fixed.entries.iter().map(|e| e.message.as_str()).collect::<Vec<_>>(), [
-        "the client does not offer maps"
-    ]);
+    assert_eq!(
+        fixed.entries.iter().map(|e| e.message.as_str()).collect::<Vec<_>>(),
+        ["the client does not offer maps"]
+    );
     suite.excuse(&mut run, &KnownFailures { entries: vec![entry(first, "the client does not offer ")] });
     assert_eq!((stale(&run), run.exit_code()), (Vec::new(), ExitCode::Conforms));
 }

@@ -49,6 +49,9 @@ pub(crate) struct Names {
 /// A receipt: connection, producer id, sequence id.
 type Receipt = (u64, u64, u64);
 
+/// A transaction's id as it was recorded, and the lower half of the one that was given.
+type Begun = (Option<(u64, u64)>, Option<u64>);
+
 struct Replay {
     cluster: SimCluster,
     router: Router,
@@ -58,8 +61,8 @@ struct Replay {
     answers: Vec<Answer>,
     recorded: BTreeMap<Receipt, u64>,
     given: BTreeMap<Receipt, u64>,
-    /// The lower halves of transactions' ids, recorded and given, by connection and request.
-    begun: BTreeMap<(u64, u64), (Option<(u64, u64)>, Option<u64>)>,
+    /// The transactions that were begun, by connection and request.
+    begun: BTreeMap<(u64, u64), Begun>,
     names: Names,
     admin: Vec<String>,
 }

@@ -73,10 +73,10 @@ pub fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     let service_url = cluster.broker_urls().join(",").replace(",pulsar://", ",");
     let broker = Broker {
         service_url,
-        tls: None,
         admin: Admin::http(admin, None),
         cluster: Some(cluster.clone()),
         in_memory: false,
+        tls: None,
     };
     let outcome = judged(&runtime, &broker).and_then(|findings| {
         happened(&cluster.control().journal())?;
@@ -94,10 +94,10 @@ pub fn at(service_url: &str, admin_url: &str) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("no threads")?;
     let broker = Broker {
         service_url: service_url.to_owned(),
-        tls: None,
         admin: Admin::http(admin_url.to_owned(), None),
         cluster: None,
         in_memory: false,
+        tls: None,
     };
     Ok(verdict(&judged(&runtime, &broker)?))
 }
