@@ -98,6 +98,7 @@ const CHECKS: &[Check] = &[
         environment: &[],
     },
     cargo("deviants", &["xtask", "deviants"]),
+    cargo("transactions under failures", &["xtask", "transactions"]),
     Check { needs: Needs::Browser, ..cargo("reports in a browser", &["xtask", "browser"]) },
     cargo("vectors", &["xtask", "vectors", "verify"]),
     Check {
@@ -111,6 +112,17 @@ const CHECKS: &[Check] = &[
     Check {
         needs: Needs::Java,
         ..cargo("vectors against Pulsar's classes", &["xtask", "adapter", "java-check"])
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo("V5 Java client, judged", &["xtask", "conformance", "--client", "java-v5"])
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo(
+            "preview of the V5 Java client, judged",
+            &["xtask", "conformance", "--client", "java-v5-m1", "--tags", "@C2"],
+        )
     },
     Check {
         needs: Needs::Java,
