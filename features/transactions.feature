@@ -178,6 +178,22 @@ Feature: Transactions
     And no message of the transaction was received
     And a receive from the queue consumer gives nothing within 300 ms
 
+  @id:TXN-timeout-unobserved @API-6.3 @API-6.4 @API-6.10 @needs-journal
+  Scenario: a transaction ends at its coordinator although the client does not end it
+    Given the client with
+      | transaction timeout | 2 |
+    And a scalable topic with 1 segment
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    When the application opens a transaction of 2 s
+    And the producer sends 2 messages with 2 keys in the transaction
+    And the coordinator has ended a transaction for its timeout
+    And the application tries to commit the transaction
+    Then it fails with the category TransactionConflict
+    And no message of the transaction was received
+    And a receive from the queue consumer gives nothing within 300 ms
+    And the journal shows every transaction whole or not at all
+
   @id:TXN-ended @API-6.10
   Scenario Outline: a transaction that has ended cannot be ended: <case>
     Given a scalable topic with 1 segment

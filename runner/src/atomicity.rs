@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sim_broker::core::ids::ConnId;
 use sim_broker::core::journal::{Direction, Record};
-use stc_proto::pulsar::TxnAction;
+use stc_proto::pulsar::{TxnAction, command_ack::AckType};
 use stc_proto::{Command, Entry};
 
 /// Coordinator and number.
@@ -67,6 +67,8 @@ struct Reading {
     ends: BTreeMap<(ConnId, u64), (TxnKey, bool)>,
     /// Plain acknowledgements.
     plain: BTreeSet<AckKey>,
+    /// Cumulative acknowledgements of all kinds, each with its transaction.
+    cumulative: Vec<(AckKey, Option<TxnKey>)>,
     /// The topics that each subscription reads, by their names without segments.
     subscriptions: BTreeMap<String, BTreeSet<String>>,
 }
@@ -118,7 +120,11 @@ impl Reading {
                     ((topic.clone(), id.ledger_id, id.entry_id), subscription.clone())
                 };
                 let entries: Vec<_> = whole.map(entry).collect();
-                match (key(c.txnid_most_bits, c.txnid_least_bits), c.request_id) {
+                let txn = key(c.txnid_most_bits, c.txnid_least_bits);
+                if c.ack_type() == AckType::Cumulative {
+                    self.cumulative.extend(entries.iter().map(|ack| (ack.clone(), txn)));
+                }
+                match (txn, c.request_id) {
                     (Some(txn), Some(request)) => {
                         self.txns.entry(txn).or_default();
                         self.acks.insert((conn, request), (txn, entries));
@@ -227,7 +233,10 @@ impl Reading {
         }
         // Somebody else may have acknowledged it before it could come again.
         let elsewhere = self.txns.iter().any(|(other, txn)| *other != key && txn.acks.contains(ack));
-        let lost = txn.aborted.is_some() && !elsewhere && !self.plain.contains(ack) && came().count() < 2;
+        let behind = |later: &AckKey| later.1 == *subscription && later.0.0 == entry.0 && later.0 >= *entry;
+        let within = self.cumulative.iter().any(|(later, other)| *other != Some(key) && behind(later));
+        let acknowledged = elsewhere || within || self.plain.contains(ack);
+        let lost = txn.aborted.is_some() && !acknowledged && came().count() < 2;
         lost.then(|| format!("{entry:?}, acknowledged in {name}, never came again after its abort"))
     }
 }

@@ -6,7 +6,7 @@
 
 //!
 //! The other way round, a requirement of the core is proven when a deviant that breaks it is caught at it. What is
-//! neither proven nor has a reason in the catalogue fails the command ([`proof`]).
+//! neither proven nor has a reason in the catalogue fails the command (`proof`).
 
 mod bench;
 mod proof;

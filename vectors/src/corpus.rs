@@ -386,14 +386,17 @@ fn random_key(random: &mut Random) -> (Kind, String) {
 }
 
 /// SplitMix64: small, and the same on every machine.
-pub(crate) struct Random(u64);
+#[derive(Debug, Clone)]
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The generator with this seed.
+    pub fn new(seed: u64) -> Self {
         Random(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    /// Any number.
+    pub fn any(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -402,8 +405,8 @@ impl Random {
     }
 
     /// A number in `0..n`; 0 when `n` is 0.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next().checked_rem(n).unwrap_or(0)
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.any().checked_rem(n).unwrap_or(0)
     }
 }
 

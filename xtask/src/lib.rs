@@ -10,6 +10,7 @@
 //! - [`real_client`]: a real client against the simulated cluster, judged by what is stored
 //! - [`soak`]: the Java client's consumers through layout changes and failures, judged message by message
 //! - [`mod@test`]: every check of the project
+//! - [`transactions`]: transactions under seeded schedules of failures, all or nothing
 //! - [`vectors`]: the golden vectors
 
 // println! panics when the reader is gone; `stc_runner::output` does not.
@@ -25,6 +26,7 @@ pub mod real_broker;
 pub mod real_client;
 pub mod soak;
 pub mod test;
+pub mod transactions;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use stc_runner::compare::{self, ReportArgs};
 use stc_runner::{cli::ConformanceArgs, deviants::DeviantsArgs};
-use xtask::{adapters, browser, conformance, deviants, exit, real_broker, real_client, test, vectors};
+use xtask::{
+    adapters, browser, conformance, deviants, exit, real_broker, real_client, test, transactions, vectors,
+};
 
 /// Development tasks of the conformance suite.
 #[derive(Parser)]
@@ -36,6 +38,8 @@ enum Task {
     RealClient(real_client::RealClient),
     /// Every check of the project; what this machine has no tools for is named and left out
     Test(test::Test),
+    /// Run transactions under seeded schedules of failures, and see that each shows whole or not at all
+    Transactions(transactions::Transactions),
     /// Write or check the golden vectors
     Vectors(vectors::Vectors),
 }
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Task::Adapter(command) => adapters::run(&command),
         Task::RealClient(command) => real_client::run(&command),
         Task::Test(command) => test::run(&command),
+        Task::Transactions(args) => transactions::run(&args),
         Task::Vectors(command) => vectors::run(&command),
     };
     result.unwrap_or_else(|error| exit::report(&error))

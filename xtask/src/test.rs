@@ -98,6 +98,7 @@ const CHECKS: &[Check] = &[
         environment: &[],
     },
     cargo("deviants", &["xtask", "deviants"]),
+    cargo("transactions under failures", &["xtask", "transactions"]),
     Check { needs: Needs::Browser, ..cargo("reports in a browser", &["xtask", "browser"]) },
     cargo("vectors", &["xtask", "vectors", "verify"]),
     Check {

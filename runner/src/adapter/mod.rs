@@ -3,12 +3,12 @@
 //!
 //! | Module | What it owns |
 //! |---|---|
-//! | [`lines`] | lines of bounded length |
-//! | [`connection`] | requests under way on one pair of streams, and what becomes of them |
-//! | [`process`] | a child process: its standard error, its end |
-//! | [`session`] | an adapter that has introduced itself |
+//! | `lines` | lines of bounded length |
+//! | `connection` | requests under way on one pair of streams, and what becomes of them |
+//! | `process` | a child process: its standard error, its end |
+//! | `session` | an adapter that has introduced itself |
 //! | [`factory`] | sessions for the scenarios of a run: kept, replaced when broken |
-//! | [`host`] | a session as [`ClientUnderTest`] |
+//! | `host` | a session as [`ClientUnderTest`] |
 //! | [`server`] | the other side |
 //! | [`reference`](mod@reference) | the reference client as an adapter |
 //! | [`check`] | whether an adapter keeps to the protocol |

@@ -40,7 +40,8 @@ fn tls(world: &mut World) -> Step {
     world.set_up(|setup| setup.tls = true)
 }
 
-/// A client object with options: token, `tls` (`yes`: it connects by TLS and trusts the cluster), memory limit (bytes).
+/// A client object with options: token, `tls` (`yes`: it connects by TLS and trusts the cluster), memory limit (bytes),
+/// transaction timeout (s, for clients that have one for all their transactions).
 #[given(expr = "{client} with")]
 async fn client_with(world: &mut World, name: ClientName, step: &gherkin::Step) -> Step {
     let broker = world.broker().await;
@@ -52,6 +53,10 @@ async fn client_with(world: &mut World, name: ClientName, step: &gherkin::Step) 
                 let tls = broker.tls.clone().ok_or_else(|| Trouble::new("the cluster does not speak TLS"))?;
                 made.service_url = tls.service_url;
                 made.tls_trust_pem = Some(tls.trust_pem);
+            }
+            // In s.
+            "transaction timeout" => {
+                made.transaction_timeout_ms = Some(number::<u64>(&name, &value)?.saturating_mul(1_000));
             }
             "memory limit" => made.memory_limit = Some(number(&name, &value)?),
             other => return Err(Trouble(format!("a client has no option {other:?}"))),
