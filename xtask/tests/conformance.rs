@@ -43,7 +43,7 @@ fn a_client_that_does_not_conform_exits_with_1_and_a_command_to_paste() {
         ),
         "{out}"
     );
-    let paste = "cargo xtask conformance --target memory --seed 5 --deviant route-low-half --scenario C2-keyed-high-half/cyrillic";
+    let paste = "cargo xtask conformance --deviant route-low-half --target memory --seed 5 --scenario C2-keyed-high-half/cyrillic";
     assert!(out.contains(paste), "{out}");
 }
 

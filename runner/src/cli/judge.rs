@@ -25,10 +25,12 @@ pub fn conformance(args: &ConformanceArgs, suite: &Suite, program: &str) -> Exit
         skip: args.skip.clone(),
         paired: args.client.peer.is_some(),
     };
-    if args.list {
-        return list(suite, &selection);
-    }
-    judge(args, suite, program, &selection).unwrap_or_else(|problem| {
+    let known = Profile::built_in(&args.profile).map_err(|e| Problem::Usage(format!("--profile: {e}")));
+    let outcome = known.and_then(|_| match args.list {
+        true => Ok(list(suite, &selection)),
+        false => judge(args, suite, program, &selection),
+    });
+    outcome.unwrap_or_else(|problem| {
         complain(format_args!("error: {problem}"));
         problem.code()
     })
@@ -75,7 +77,6 @@ fn judge(
     // What can be wrong without a client is found before one is started.
     selection.select(&suite.scenarios)?;
     target(args).map_err(Problem::Usage)?;
-    Profile::built_in(&args.profile).map_err(|e| Problem::Usage(format!("--profile: {e}")))?;
     let list = known_failures(args)?;
     let client = args.client.factory()?;
     let Some(peer) = args.client.peer()? else {
