@@ -174,7 +174,11 @@ const CHECKS: &[Check] = &[
     },
     Check {
         needs: Needs::Java,
-        ..cargo("reference client on the real broker", &["xtask", "real-broker", "judge"])
+        // An abort can lock up 5.0.1 (docs/divergences.md, B18).
+        ..cargo(
+            "reference client on the real broker",
+            &["xtask", "real-broker", "judge", "--tags", "not @transactions"],
+        )
     },
 ];
 
