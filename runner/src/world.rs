@@ -158,7 +158,7 @@ pub struct World {
     /// Operations in the background, by what the step calls them.
     pub started: BTreeMap<String, JoinHandle<Result<Started, ClientError>>>,
     /// How the last operation that may fail ended.
-    pub outcome: Option<Result<(), ClientError>>,
+    tried: Option<Result<(), ClientError>>,
     /// Numbers that steps remember, such as journal positions, by name.
     pub marks: BTreeMap<String, u64>,
 }
@@ -202,7 +202,7 @@ impl World {
             deliveries: Vec::new(),
             reading: Reading::default(),
             started: BTreeMap::new(),
-            outcome: None,
+            tried: None,
             marks: BTreeMap::new(),
         }
     }
@@ -457,6 +457,23 @@ impl World {
             }
             .raise(),
         }
+    }
+
+    /// Notes how an operation ended that a step only tries, for a later step to judge. What the client does not offer ends
+    /// the scenario here: it is neither a success nor a failure of the operation.
+    pub fn tried(&mut self, outcome: Result<(), ClientError>) {
+        if let Err(ClientError::Unsupported(capability)) = outcome {
+            Finding::Unsupported { capability }.raise();
+        }
+        self.tried = Some(outcome);
+    }
+
+    /// How the operation ended that was tried last.
+    ///
+    /// # Errors
+    /// When no step tried one.
+    pub fn outcome(&self) -> Result<Result<(), ClientError>, Trouble> {
+        self.tried.clone().ok_or_else(|| Trouble::new("nothing was tried"))
     }
 
     /// Bounds an operation that has a time-out of its own in the client.

@@ -93,7 +93,7 @@ async fn not_again(world: &mut World, topic: Topic) -> Step {
 #[then(expr = "the create fails because another producer holds the topic")]
 #[then(expr = "the send fails because another producer holds the topic")]
 fn held(world: &mut World) -> Step {
-    match world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))? {
+    match world.outcome()? {
         Ok(()) => world.broken(&EXCLUSIVE, "it succeeded although another producer holds the topic"),
         Err(ClientError::Failed(_)) => Ok(()),
         Err(other) => world.surprise(&EXCLUSIVE, other, "the operation"),
@@ -103,7 +103,7 @@ fn held(world: &mut World) -> Step {
 /// The create that was tried, or waited, succeeded.
 #[then("the create succeeds and takes the topic over")]
 fn taken_over(world: &mut World) -> Step {
-    let outcome = world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))?;
+    let outcome = world.outcome()?;
     world.expect(&["API-3.1.16", "API-3.1.17"], outcome, "creating the producer");
     Ok(())
 }

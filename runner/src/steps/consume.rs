@@ -112,13 +112,10 @@ async fn try_to_subscribe(world: &mut World, alias: String, topic: String, optio
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let subscribed = world.within(client.subscribe_queue(object, options)).await;
-    world.outcome = Some(match subscribed {
-        Ok(id) => {
-            world.consumers.insert(alias, Consumer { id, topic, subscription });
-            Ok(())
-        }
-        Err(e) => Err(e),
+    let outcome = subscribed.map(|id| {
+        world.consumers.insert(alias, Consumer { id, topic, subscription });
     });
+    world.tried(outcome);
     Ok(())
 }
 
@@ -322,7 +319,7 @@ async fn try_receive(world: &mut World, name: ConsumerName) -> Step {
     let consumer = world.consumer(&name.0)?;
     let client = world.client().await;
     let received = world.within(client.receive(consumer.id, Some(PATIENCE_MS))).await;
-    world.outcome = Some(received.map(|_| ()));
+    world.tried(received.map(|_| ()));
     Ok(())
 }
 

@@ -31,7 +31,7 @@ fn category_requirements(category: &str) -> Vec<&'static str> {
 /// The operation that was tried failed with this category of error-model §2.
 #[then(expr = "it fails with the category {word}")]
 fn fails_with(world: &mut World, category: String) -> Step {
-    let outcome = world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))?;
+    let outcome = world.outcome()?;
     let requirements = category_requirements(&category);
     match outcome {
         Ok(()) => {
@@ -62,7 +62,7 @@ fn fails_with(world: &mut World, category: String) -> Step {
 fn fails(world: &mut World) -> Step {
     let requirements =
         ["IMPL-2.2", "IMPL-4.6", "COMPAT-3.3", "ERR-4.4", "WIRE-4.9", "API-7.3", "API-2.5", "ERR-1.1"];
-    match world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))? {
+    match world.outcome()? {
         Ok(()) => world.broken(&requirements, "the operation succeeded instead of failing"),
         Err(ClientError::Failed(_)) => Ok(()),
         // Here the requirement is that the operation ends.
@@ -77,7 +77,7 @@ fn fails(world: &mut World) -> Step {
 #[then("it succeeds")]
 fn succeeds(world: &mut World) -> Step {
     let requirements = ["API-3.3.5", "API-7.2", "API-2.10", "API-3.1.10", "WIRE-4.10", "STAB-4.1.1"];
-    match world.outcome.clone().ok_or_else(|| Trouble::new("nothing was tried"))? {
+    match world.outcome()? {
         Ok(()) => Ok(()),
         Err(error) => world.surprise(&requirements, error, "the operation"),
     }
@@ -89,13 +89,8 @@ fn succeeds(world: &mut World) -> Step {
 async fn ended(world: &mut World, what: String) -> Step {
     let task = world.started.remove(&what).ok_or_else(|| Trouble(format!("no {what} was started")))?;
     let ended = task.await?;
-    world.outcome = Some(match ended {
-        Ok(started) => {
-            keep(world, started);
-            Ok(())
-        }
-        Err(e) => Err(e),
-    });
+    let outcome = ended.map(|started| keep(world, started));
+    world.tried(outcome);
     Ok(())
 }
 

@@ -131,13 +131,10 @@ async fn try_create(world: &mut World, alias: &str, topic: &str, options: Produc
     let (name, schema) = (options.name.clone(), options.schema.clone());
     let client = world.client().await;
     let created = world.within(client.create_producer(object, options)).await;
-    world.outcome = Some(match created {
-        Ok(id) => {
-            world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name, schema });
-            Ok(())
-        }
-        Err(e) => Err(e),
+    let outcome = created.map(|id| {
+        world.producers.insert(alias.to_owned(), Producer { id, topic: topic.to_owned(), name, schema });
     });
+    world.tried(outcome);
     Ok(())
 }
 
@@ -147,7 +144,7 @@ async fn try_without_topic(world: &mut World) -> Step {
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let created = world.within(client.create_producer(object, ProducerOptions::default())).await;
-    world.outcome = Some(created.map(|_| ()));
+    world.tried(created.map(|_| ()));
     Ok(())
 }
 
@@ -157,7 +154,7 @@ async fn try_service_url(world: &mut World, service_url: String) -> Step {
     let client = world.client().await;
     let options = ClientOptions { service_url, ..ClientOptions::default() };
     let opened = world.within(client.open(options)).await;
-    world.outcome = Some(opened.map(|_| ()));
+    world.tried(opened.map(|_| ()));
     Ok(())
 }
 
@@ -310,7 +307,7 @@ pub(crate) async fn try_deliver(world: &mut World, alias: &str, message: Outgoin
     let producer = world.producer(alias)?;
     let client = world.client().await;
     let outcome = world.within(client.send(producer.id, message.clone())).await;
-    world.outcome = Some(outcome.clone().map(|_| ()));
+    world.tried(outcome.clone().map(|_| ()));
     world.sent.push(Sent {
         producer: alias.to_owned(),
         topic: producer.topic,

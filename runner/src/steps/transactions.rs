@@ -51,7 +51,7 @@ async fn try_open(world: &mut World) -> Step {
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let opened = world.within(client.new_transaction(object, TRANSACTION_TIMEOUT_MS)).await;
-    world.outcome = Some(opened.map(|_| ()));
+    world.tried(opened.map(|_| ()));
     Ok(())
 }
 
@@ -149,14 +149,16 @@ async fn abort(world: &mut World, txn: TxnName) -> Step {
 /// A commit in the hope of a failure, which a later step judges.
 #[when(expr = "the application tries to commit {txn}")]
 async fn try_commit(world: &mut World, txn: TxnName) -> Step {
-    world.outcome = Some(end(world, &txn, true).await?);
+    let outcome = end(world, &txn, true).await?;
+    world.tried(outcome);
     Ok(())
 }
 
 /// An abort in the hope of a failure, which a later step judges.
 #[when(expr = "the application tries to abort {txn}")]
 async fn try_abort(world: &mut World, txn: TxnName) -> Step {
-    world.outcome = Some(end(world, &txn, false).await?);
+    let outcome = end(world, &txn, false).await?;
+    world.tried(outcome);
     Ok(())
 }
 
