@@ -47,4 +47,17 @@ final class Calls {
             throw new Failed(e, Signalled.BY_BLOCKING_CALL);
         }
     }
+
+    /** A call that waits and gives nothing. */
+    static void run(Action call) throws Refusal {
+        blocking(() -> {
+            call.run();
+            return null;
+        });
+    }
+
+    /** A call of the SDK that gives nothing. */
+    interface Action {
+        void run() throws Exception;
+    }
 }

@@ -56,26 +56,17 @@ final class QueueSide<T> extends OpenConsumer<T> {
 
     @Override
     void acknowledge(MessageId id) throws Refusal {
-        Calls.blocking(() -> {
-            consumer.acknowledge(id);
-            return null;
-        });
+        Calls.run(() -> consumer.acknowledge(id));
     }
 
     @Override
     void acknowledge(MessageId id, Transaction transaction) throws Refusal {
-        Calls.blocking(() -> {
-            consumer.acknowledge(id, transaction);
-            return null;
-        });
+        Calls.run(() -> consumer.acknowledge(id, transaction));
     }
 
     @Override
     void negativeAcknowledge(MessageId id) throws Refusal {
-        Calls.blocking(() -> {
-            consumer.negativeAcknowledge(id);
-            return null;
-        });
+        Calls.run(() -> consumer.negativeAcknowledge(id));
     }
 
     @Override

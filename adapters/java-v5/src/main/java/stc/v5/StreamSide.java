@@ -64,18 +64,12 @@ final class StreamSide<T> extends OpenConsumer<T> {
 
     @Override
     void acknowledgeCumulative(MessageId id) throws Refusal {
-        Calls.blocking(() -> {
-            consumer.acknowledgeCumulative(id);
-            return null;
-        });
+        Calls.run(() -> consumer.acknowledgeCumulative(id));
     }
 
     @Override
     void acknowledgeCumulative(MessageId id, Transaction transaction) throws Refusal {
-        Calls.blocking(() -> {
-            consumer.acknowledgeCumulative(id, transaction);
-            return null;
-        });
+        Calls.run(() -> consumer.acknowledgeCumulative(id, transaction));
     }
 
     @Override
