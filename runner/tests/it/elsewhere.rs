@@ -18,11 +18,26 @@ use stc_runner::target::admin::Admin;
 const SEED: u64 = 7;
 
 /// The cluster's runtime has threads of its own: it serves while scenarios block this one.
-fn cluster() -> (tokio::runtime::Runtime, SimCluster) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+pub(crate) fn cluster() -> (tokio::runtime::Runtime, SimCluster) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let config = ClusterConfig { brokers: 3, ..ClusterConfig::new(Profile::built_in("spec-1.0").unwrap()) };
     let cluster = runtime.block_on(SimCluster::tcp(config, TcpOptions::default())).unwrap();
     (runtime, cluster)
+}
+
+/// Runs the scenarios on a broker elsewhere; all have to pass.
+pub(crate) fn all_pass(scenarios: &[&Scenario], service_url: String, admin_url: String) {
+    let target = TargetConfig::Url { service_url, admin_url };
+    let config = RunConfig {
+        environment: Arc::new(Environment::new(target, "spec-1.0", Arc::new(ReferenceFactory::default()))),
+        seed: SEED,
+        jobs: 4,
+        trace: Trace::Failed,
+        replay: String::new(),
+    };
+    for result in run(scenarios, &config) {
+        assert_eq!(result.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", result.id, result.failure);
+    }
 }
 
 fn shown(messages: &[StoredMessage]) -> Vec<String> {
@@ -39,17 +54,7 @@ fn scenarios_without_needs_run_by_url_and_the_wire_tells_what_the_control_api_te
         let filed = portable.iter().any(|s| s.checklist.iter().any(|c| c == item));
         assert!(filed, "no scenario of {item} runs against a broker elsewhere");
     }
-    let target = TargetConfig::Url { service_url: service_url.clone(), admin_url: admin_url.clone() };
-    let config = RunConfig {
-        environment: Arc::new(Environment::new(target, "spec-1.0", Arc::new(ReferenceFactory::default()))),
-        seed: SEED,
-        jobs: 4,
-        trace: Trace::Failed,
-        replay: String::new(),
-    };
-    for result in run(&portable, &config) {
-        assert_eq!(result.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", result.id, result.failure);
-    }
+    all_pass(&portable, service_url.clone(), admin_url.clone());
 
     let admin = Admin::http(admin_url, None);
     let mut read = 0;

@@ -2,22 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use sim_broker::core::journal::{Direction, Event, Record};
-use sim_broker::core::{ClusterConfig, Profile};
-use sim_broker::{SimCluster, TcpOptions};
-use stc_reports::Verdict;
-use stc_runner::client::reference::ReferenceFactory;
 use stc_runner::feature::Scenario;
-use stc_runner::run::{Environment, RunConfig, Trace, run};
 use stc_runner::suite::Suite;
 use stc_runner::tap::Tap;
-use stc_runner::target::TargetConfig;
 use stc_runner::transcript;
 use tokio::sync::mpsc;
 
-const SEED: u64 = 7;
+use crate::elsewhere::{all_pass, cluster};
 
 fn frames(records: &[Record], direction: Direction) -> Vec<&'static str> {
     let mut names: Vec<&str> = records
@@ -31,9 +24,7 @@ fn frames(records: &[Record], direction: Direction) -> Vec<&'static str> {
 
 #[test]
 fn a_client_behind_the_tap_meets_the_same_brokers_and_every_frame_is_recorded() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let config = ClusterConfig { brokers: 3, ..ClusterConfig::new(Profile::built_in("spec-1.0").unwrap()) };
-    let cluster = runtime.block_on(SimCluster::tcp(config, TcpOptions::default())).unwrap();
+    let (runtime, cluster) = cluster();
     let (sink, mut tapped) = mpsc::unbounded_channel();
     let upstream = cluster.service_url().strip_prefix("pulsar://").unwrap().to_owned();
     let free: SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -45,20 +36,7 @@ fn a_client_behind_the_tap_meets_the_same_brokers_and_every_frame_is_recorded() 
     let portable = |s: &&Scenario| s.needs.is_empty() && s.checklist.iter().any(|c| c == "C2" || c == "C4");
     let scenarios: Vec<&Scenario> = suite.scenarios.iter().filter(portable).collect();
     assert!(scenarios.len() > 10);
-    let target = TargetConfig::Url {
-        service_url: format!("pulsar://{address}"),
-        admin_url: cluster.admin_urls().remove(0),
-    };
-    let config = RunConfig {
-        environment: Arc::new(Environment::new(target, "spec-1.0", Arc::new(ReferenceFactory::default()))),
-        seed: SEED,
-        jobs: 4,
-        trace: Trace::Failed,
-        replay: String::new(),
-    };
-    for result in run(&scenarios, &config) {
-        assert_eq!(result.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", result.id, result.failure);
-    }
+    all_pass(&scenarios, format!("pulsar://{address}"), cluster.admin_urls().remove(0));
     runtime.block_on(cluster.shutdown());
     let said = cluster.control().journal();
     let mut seen = Vec::new();
