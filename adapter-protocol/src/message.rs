@@ -196,3 +196,10 @@ pub struct Received {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicated_from: Option<String>,
 }
+
+impl Received {
+    /// The payload as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.payload).into_owned()
+    }
+}

@@ -400,6 +400,15 @@ impl World {
         self.message(self.sent.len(), key)
     }
 
+    /// The text messages whose sends succeeded, with their values, in the order of the calls.
+    pub fn sent_texts(&self) -> impl Iterator<Item = (&str, &Outgoing)> {
+        let succeeded = self.sent.iter().filter(|sent| matches!(sent.outcome, Some(Ok(_))));
+        succeeded.filter_map(|sent| match &sent.message.value {
+            Value::Text(text) => Some((text.as_str(), &sent.message)),
+            _ => None,
+        })
+    }
+
     /// Names the wire record that the judgements from here on rest on, by its number; `None` when it is no single one.
     /// Reports mark the record by which a scenario failed. Every step starts with none.
     pub fn rests_on(&self, record: Option<u64>) {

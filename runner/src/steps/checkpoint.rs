@@ -9,7 +9,7 @@ use super::params::{ClientName, ReaderName, Topic, number, options};
 use super::produce::await_sends;
 use super::schema::schema;
 use crate::client::{
-    Boundary, Checkpoint, CheckpointOptions, ConsumerId, MessageId, Received, StartPosition, Value,
+    Boundary, Checkpoint, CheckpointOptions, ConsumerId, MessageId, Received, StartPosition,
 };
 use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
@@ -114,10 +114,6 @@ pub(crate) fn captured<'w>(world: &'w World, name: &str) -> Result<&'w Captured,
 pub(crate) fn reader<'w>(world: &'w World, alias: &str) -> Result<&'w Reader, Trouble> {
     let reader = world.reading.readers.get(alias);
     reader.ok_or_else(|| Trouble(format!("no step made a checkpoint consumer {alias:?}")))
-}
-
-pub(crate) fn text(message: &Received) -> String {
-    String::from_utf8_lossy(&message.payload).into_owned()
 }
 
 // ---- creating ----
@@ -293,7 +289,7 @@ async fn receive_the_last(world: &mut World, one: String, other: String, count: 
     loop {
         let mut came: Vec<String> = Vec::new();
         for alias in [&one, &other] {
-            let own = reader(world, alias)?.received.iter().map(text);
+            let own = reader(world, alias)?.received.iter().map(Received::text);
             came.extend(own.filter(|value| last.contains(value)));
         }
         let distinct: BTreeSet<&String> = came.iter().collect();
@@ -316,7 +312,7 @@ async fn receive_the_last(world: &mut World, one: String, other: String, count: 
 #[then(expr = "a receive from {reader} gives nothing within {int} ms")]
 async fn gives_nothing(world: &mut World, name: ReaderName, wait_ms: u64) -> Step {
     if next(world, &name.0, wait_ms).await? {
-        let strange = reader(world, &name.0)?.received.last().map(text).unwrap_or_default();
+        let strange = reader(world, &name.0)?.received.last().map(Received::text).unwrap_or_default();
         world.broken(&RECEIVE, format!("{strange:?} came although nothing was outstanding"));
     }
     Ok(())
@@ -332,7 +328,7 @@ async fn capture(world: &mut World, checkpoint: String, name: ReaderName) -> Ste
     let taken = world.within(client.checkpoint(id)).await;
     let taken = world.expect(&["API-4.3.8", "API-4.3.7", "IMPL-7.4"], taken, "taking a checkpoint");
     let reader = reader(world, &name.0)?;
-    let before = reader.before.iter().cloned().chain(reader.received.iter().map(text)).collect();
+    let before = reader.before.iter().cloned().chain(reader.received.iter().map(Received::text)).collect();
     world.reading.checkpoints.insert(checkpoint, Captured { checkpoint: taken, before });
     Ok(())
 }
@@ -342,19 +338,13 @@ async fn capture(world: &mut World, checkpoint: String, name: ReaderName) -> Ste
 /// The values of all sends that succeeded, in the order of the calls, with their keys.
 async fn published(world: &mut World) -> Vec<(String, Option<String>)> {
     await_sends(world).await;
-    let succeeded = world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_))));
-    succeeded
-        .filter_map(|s| match &s.message.value {
-            Value::Text(value) => Some((value.clone(), s.message.key.clone())),
-            _ => None,
-        })
-        .collect()
+    world.sent_texts().map(|(value, message)| (value.to_owned(), message.key.clone())).collect()
 }
 
 fn judge_received(world: &World, who: &str, expected: &BTreeSet<String>, received: &[&Received]) {
     let mut seen = BTreeSet::new();
     for message in received {
-        let value = text(message);
+        let value = message.text();
         world.judge(&RECEIVE, seen.insert(value.clone()), || format!("{who} received {value:?} twice"));
     }
     let missing: Vec<&String> = expected.difference(&seen).collect();
@@ -418,7 +408,7 @@ async fn key_order(world: &mut World, name: ReaderName) -> Step {
     let mut last: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut compared = 0;
     for message in &reader(world, &name.0)?.received {
-        let value = text(message);
+        let value = message.text();
         let (Some(key), Some(place)) = (message.key.clone(), place.get(value.as_str())) else { continue };
         if let Some((before, former)) = last.insert(key.clone(), (*place, value.clone())) {
             compared += 1;

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use cucumber::{gherkin, given, then, when};
 
 use super::ids::compare;
-use super::params::{ClientName, ConsumerName, Topic, column, number, options};
+use super::params::{ClientName, ConsumerName, Topic, column, initial_position, number, options};
 use super::produce::await_sends;
 use super::schema::{self, schema};
-use crate::client::{InitialPosition, QueueOptions, Received};
+use crate::client::{QueueOptions, Received};
 use crate::judge::{Step, Trouble};
 use crate::world::{Consumer, Delivery, Started, THE, World};
 
@@ -137,13 +137,7 @@ fn queue_options(world: &World, step: &gherkin::Step) -> Result<QueueOptions, Tr
         match name.as_str() {
             "subscription" => made.subscription = Some(value),
             "name" => made.name = Some(value),
-            "initial position" => {
-                made.initial_position = match value.as_str() {
-                    "earliest" => InitialPosition::Earliest,
-                    "latest" => InitialPosition::Latest,
-                    other => return Err(Trouble(format!("no such initial position: {other}"))),
-                }
-            }
+            "initial position" => made.initial_position = initial_position(&value)?,
             "schema" => made.schema = schema(world, &value)?,
             "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
             other => return Err(Trouble(format!("a queue consumer has no option {other:?}"))),
@@ -195,7 +189,7 @@ async fn everything(world: &mut World, name: ConsumerName) -> Step {
             continue;
         };
         idle = 0;
-        missing.remove(&text(&message));
+        missing.remove(&message.text());
         let handle = message.handle;
         world.deliveries.push(Delivery { consumer: name.0.clone(), message });
         acknowledge(world, &name.0, vec![handle]).await?;
@@ -205,12 +199,7 @@ async fn everything(world: &mut World, name: ConsumerName) -> Step {
 
 /// The values of the messages whose sends succeeded.
 fn sent(world: &World) -> BTreeSet<String> {
-    let stored = world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_))));
-    let text = stored.filter_map(|s| match &s.message.value {
-        crate::client::Value::Text(text) => Some(text.clone()),
-        _ => None,
-    });
-    text.collect()
+    world.sent_texts().map(|(value, _)| value.to_owned()).collect()
 }
 
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
@@ -224,11 +213,11 @@ async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Rec
 async fn receives_everything(world: &mut World, name: ConsumerName) -> Step {
     await_sends(world).await;
     let mut missing = sent(world);
-    world.deliveries.iter().for_each(|d| _ = missing.remove(&text(&d.message)));
+    world.deliveries.iter().for_each(|d| _ = missing.remove(&d.message.text()));
     while !missing.is_empty() {
         match next(world, &name.0, PATIENCE_MS).await? {
             Some(message) => {
-                missing.remove(&text(&message));
+                missing.remove(&message.text());
                 world.deliveries.push(Delivery { consumer: name.0.clone(), message });
             }
             None => world.broken(&RECEIVE, format!("{missing:?} never came")),
@@ -404,10 +393,9 @@ async fn exactly_once(world: &mut World) -> Step {
     await_sends(world).await;
     let mut came: BTreeMap<String, usize> = BTreeMap::new();
     for delivery in &world.deliveries {
-        *came.entry(text(&delivery.message)).or_default() += 1;
+        *came.entry(delivery.message.text()).or_default() += 1;
     }
-    for sent in world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_)))) {
-        let crate::client::Value::Text(value) = &sent.message.value else { continue };
+    for (value, _) in world.sent_texts() {
         let times = came.remove(value).unwrap_or(0);
         let requirements = [
             "API-4.2.1",
@@ -450,7 +438,7 @@ async fn consumer_names_topic(world: &mut World, name: ConsumerName, topic: Topi
 fn none_twice(world: &mut World) -> Step {
     let mut came = BTreeSet::new();
     for delivery in &world.deliveries {
-        let value = text(&delivery.message);
+        let value = delivery.message.text();
         world.judge(&["API-4.2.1"], came.insert(value.clone()), || {
             world.rests_on_delivery_of(value.as_bytes());
             format!("{value:?} was received twice")
@@ -488,11 +476,11 @@ fn is_message(world: &mut World, number: usize, name: ConsumerName) -> Step {
         .iter()
         .filter(|d| d.consumer == name.0)
         .nth(number.saturating_sub(1))
-        .map(|d| text(&d.message))
+        .map(|d| d.message.text())
         .ok_or_else(|| Trouble(format!("the consumer gave fewer than {number} messages")))?;
     let message = last(world)?;
-    world.judge(&["API-4.2.5", "IMPL-5.6", "API-4.2.4"], text(&message) == handle_text, || {
-        format!("{:?} came again instead of {handle_text:?}", text(&message))
+    world.judge(&["API-4.2.5", "IMPL-5.6", "API-4.2.4"], message.text() == handle_text, || {
+        format!("{:?} came again instead of {handle_text:?}", message.text())
     });
     Ok(())
 }
@@ -593,7 +581,7 @@ fn names_topic(world: &mut World, topic: Topic) -> Step {
 async fn same_id(world: &mut World) -> Step {
     await_sends(world).await;
     for delivery in world.deliveries.clone() {
-        let value = text(&delivery.message);
+        let value = delivery.message.text();
         let sent = world.sent.iter().find(|s| s.message.value == crate::client::Value::Text(value.clone()));
         let Some(Ok(id)) = sent.and_then(|s| s.outcome.clone()) else { continue };
         // Two forms in bytes may name one message: the SDK says whether they do.
@@ -607,8 +595,4 @@ async fn same_id(world: &mut World) -> Step {
 
 fn last(world: &World) -> Result<Received, Trouble> {
     world.deliveries.last().map(|d| d.message.clone()).ok_or_else(|| Trouble::new("nothing was received"))
-}
-
-fn text(message: &Received) -> String {
-    String::from_utf8_lossy(&message.payload).into_owned()
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use cucumber::{then, when};
 
-use super::checkpoint::{reader, text};
+use super::checkpoint::reader;
 use super::params::{ConsumerName, ReaderName};
 use crate::client::{Boundary, MessageId};
 use crate::judge::{Step, Trouble};
@@ -17,7 +17,7 @@ pub(super) async fn compare(world: &mut World, one: &MessageId, other: &MessageI
 
 fn received(world: &World, alias: &str) -> Result<Vec<(MessageId, Option<String>, String)>, Trouble> {
     let reader = reader(world, alias)?;
-    Ok(reader.received.iter().map(|m| (m.id.clone(), m.key.clone(), text(m))).collect())
+    Ok(reader.received.iter().map(|m| (m.id.clone(), m.key.clone(), m.text())).collect())
 }
 
 /// Any two identifiers of the topic can be compared: different messages are in some order, and the order is total.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use cucumber::gherkin;
 
+use crate::client::InitialPosition;
 use crate::judge::Trouble;
 use crate::world::THE;
 
@@ -92,6 +93,18 @@ pub fn column(step: &gherkin::Step) -> Result<Vec<String>, Trouble> {
 /// When it is none.
 pub fn number<T: FromStr>(name: &str, value: &str) -> Result<T, Trouble> {
     value.trim().parse().map_err(|_| Trouble(format!("{name} is a number, not {value:?}")))
+}
+
+/// Where a subscription begins, in a table: `earliest` or `latest`.
+///
+/// # Errors
+/// When it is neither.
+pub fn initial_position(value: &str) -> Result<InitialPosition, Trouble> {
+    match value {
+        "earliest" => Ok(InitialPosition::Earliest),
+        "latest" => Ok(InitialPosition::Latest),
+        other => Err(Trouble(format!("no such initial position: {other}"))),
+    }
 }
 
 /// The keys `key-0` to `key-(n-1)` in turn, `count` of them.

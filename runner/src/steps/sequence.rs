@@ -142,9 +142,8 @@ async fn stored_once(world: &mut World, topic: Topic) -> Step {
     await_sends(world).await;
     let full = world.topic(&topic.0)?;
     let stored = stored::of(&world.broker().await, &full).await?;
-    for sent in world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_)))) {
-        let Value::Text(value) = &sent.message.value else { continue };
-        let times = stored.iter().filter(|m| m.text() == *value).count();
+    for (value, _) in world.sent_texts() {
+        let times = stored.iter().filter(|m| m.text() == value).count();
         world.judge(&["API-3.2.15"], times == 1, || format!("{value:?} is stored {times} times"));
     }
     Ok(())

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cucumber::{gherkin, given, then, when};
 
-use super::params::{ClientName, StreamName, Topic, number, options};
+use super::params::{ClientName, StreamName, Topic, initial_position, number, options};
 use super::produce::await_sends;
 use super::schema::schema;
-use crate::client::{ClientError, ConsumerId, InitialPosition, Received, StreamOptions};
+use crate::client::{ClientError, ConsumerId, Received, StreamOptions};
 use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};
 
@@ -214,13 +214,7 @@ fn stream_options(world: &World, step: &gherkin::Step) -> Result<StreamOptions, 
             "subscription" => made.subscription = Some(value),
             "schema" => made.schema = schema(world, &value)?,
             "name" => made.name = Some(value),
-            "initial position" => {
-                made.initial_position = match value.as_str() {
-                    "earliest" => InitialPosition::Earliest,
-                    "latest" => InitialPosition::Latest,
-                    other => return Err(Trouble(format!("no such initial position: {other}"))),
-                }
-            }
+            "initial position" => made.initial_position = initial_position(&value)?,
             "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
             "read compacted" => made.read_compacted = value == "yes",
             "replicate state" => made.replicate_state = value == "yes",
@@ -340,7 +334,7 @@ async fn gives_nothing(world: &mut World, name: StreamName, wait_ms: u64) -> Ste
     if let Some(message) = next(world, &name.0, wait_ms).await? {
         let first = ["IMPL-8.11", "KS-4.12"];
         let requirements: Vec<&str> = first.into_iter().chain(RECEIVE).collect();
-        world.broken(&requirements, format!("{:?} came, and nothing was to come", text(&message)));
+        world.broken(&requirements, format!("{:?} came, and nothing was to come", message.text()));
     }
     Ok(())
 }
@@ -363,7 +357,7 @@ async fn acknowledge_nth(world: &mut World, name: StreamName, number: usize) -> 
 async fn acknowledge(world: &mut World, alias: &str, number: usize) -> Step {
     let id = handle(world, alias)?;
     let upto: Vec<(u64, String)> =
-        own(world, alias).into_iter().take(number).map(|m| (m.handle, text(m))).collect();
+        own(world, alias).into_iter().take(number).map(|m| (m.handle, m.text())).collect();
     let (message, _) = upto
         .get(number.wrapping_sub(1))
         .cloned()
@@ -396,22 +390,13 @@ pub(super) fn own<'w>(world: &'w World, alias: &str) -> Vec<&'w Received> {
     world.deliveries.iter().filter(|d| d.consumer == alias).map(|d| &d.message).collect()
 }
 
-pub(super) fn text(message: &Received) -> String {
-    String::from_utf8_lossy(&message.payload).into_owned()
-}
-
 fn values(world: &World) -> BTreeSet<String> {
-    world.deliveries.iter().map(|d| text(&d.message)).collect()
+    world.deliveries.iter().map(|d| d.message.text()).collect()
 }
 
 /// The values of the messages whose sends succeeded, in order.
 fn sent(world: &World) -> Vec<String> {
-    let stored = world.sent.iter().filter(|s| matches!(s.outcome, Some(Ok(_))));
-    let value = |value: &crate::client::Value| match value {
-        crate::client::Value::Text(text) => Some(text.clone()),
-        _ => None,
-    };
-    stored.filter_map(|s| value(&s.message.value)).collect()
+    world.sent_texts().map(|(value, _)| value.to_owned()).collect()
 }
 
 /// What was sent came to one of the consumers, once.
@@ -419,7 +404,7 @@ fn sent(world: &World) -> Vec<String> {
 async fn exactly_once(world: &mut World) -> Step {
     await_sends(world).await;
     let mut came: BTreeMap<String, usize> = BTreeMap::new();
-    world.deliveries.iter().for_each(|d| *came.entry(text(&d.message)).or_default() += 1);
+    world.deliveries.iter().for_each(|d| *came.entry(d.message.text()).or_default() += 1);
     for value in sent(world) {
         let times = came.get(&value).copied().unwrap_or(0);
         world.judge(&RECEIVE, times == 1, || format!("{value:?} was sent once and received {times} times"));
@@ -460,7 +445,7 @@ async fn exactly_the_rest(world: &mut World, name: StreamName) -> Step {
                 format!("never acknowledged, and yet not delivered again: {}", lost.join(", ")),
             )
         };
-        let value = text(&message);
+        let value = message.text();
         let acknowledged = world.acknowledged.contains(&value);
         world.judge(&ACKNOWLEDGED, !acknowledged, || {
             format!("{value:?} was acknowledged, and was delivered again")
@@ -470,7 +455,7 @@ async fn exactly_the_rest(world: &mut World, name: StreamName) -> Step {
     }
     let wait_ms = if world.virtual_time() { 5_000 } else { 200 };
     if let Some(message) = next(world, &name.0, wait_ms).await? {
-        world.broken(&ACKNOWLEDGED, format!("{:?} came although it was acknowledged", text(&message)));
+        world.broken(&ACKNOWLEDGED, format!("{:?} came although it was acknowledged", message.text()));
     }
     Ok(())
 }
@@ -496,8 +481,8 @@ fn in_order(world: &mut World) -> Step {
     let mut newest: BTreeMap<&str, (usize, String)> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     // What comes again says nothing about the order.
-    for delivery in world.deliveries.iter().filter(|d| seen.insert(text(&d.message))) {
-        let value = text(&delivery.message);
+    for delivery in world.deliveries.iter().filter(|d| seen.insert(d.message.text())) {
+        let value = delivery.message.text();
         let (Some(key), Some(index)) = (delivery.message.key.as_deref(), order.get(&value)) else { continue };
         if let Some((before, earlier)) = newest.insert(key, (*index, value.clone())) {
             let requirements =

@@ -6,7 +6,8 @@ use cucumber::then;
 use stc_proto::pulsar::command_subscribe::SubType;
 
 use super::params::StreamName;
-use super::stream::{own, text};
+use super::stream::own;
+use crate::client::Received;
 use crate::judge::{Step, Trouble};
 use crate::stream_wire::{self, WireAck, WireDelivery};
 use crate::wire::{WireSubscription, segment_of};
@@ -83,7 +84,7 @@ async fn cumulative(world: &mut World, name: StreamName) -> Step {
 #[then(expr = "the brokers were told of exactly what {stream} received up to message number {int}")]
 async fn exactly(world: &mut World, name: StreamName, number: usize) -> Step {
     let story = story(world, &name.0).await?;
-    let upto: BTreeSet<String> = own(world, &name.0).into_iter().take(number).map(text).collect();
+    let upto: BTreeSet<String> = own(world, &name.0).into_iter().take(number).map(Received::text).collect();
     if upto.len() < number {
         return Err(Trouble(format!("the consumer gave fewer than {number} messages")));
     }

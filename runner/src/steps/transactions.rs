@@ -235,7 +235,7 @@ async fn state(world: &mut World, txn: TxnName, expected: String) -> Step {
 async fn none_received(world: &mut World, txn: TxnName) -> Step {
     let transaction = world.transaction(&txn.0)?;
     let of = texts(world, transaction);
-    let came = world.deliveries.iter().map(|d| stream::text(&d.message)).find(|text| of.contains(text));
+    let came = world.deliveries.iter().map(|d| d.message.text()).find(|text| of.contains(text));
     let requirements = ["API-6.2", "API-6.3", "API-6.8", "API-6.1", "API-3.2.8"];
     if let Some(text) = came {
         world
