@@ -1,7 +1,7 @@
 //! Where each transaction coordinator is led: elections, the watch that tells (wire-protocol §8.1), the connects, and the
 //! topic whose partitions stand for the coordinators in the classic lookup.
 
-use stc_proto::{TopicName, pulsar::*};
+use stc_proto::{Command, TopicName, pulsar::*};
 
 use super::Cluster;
 use crate::core::{
@@ -109,14 +109,24 @@ impl Cluster {
             let answer = CommandTcClientConnectResponse { request_id, error: None, message: None };
             self.effects.send(conn, answer);
         } else {
-            let message = not_leader(command.tc_id);
-            let error = ServerError::TransactionCoordinatorNotFound;
-            self.refuse(conn, &command.into(), error, &message);
+            let id = command.tc_id;
+            self.refuse_not_leader(conn, &command.into(), id);
         }
     }
 
+    /// The coordinator, where a connection leads to its leader.
+    pub(super) fn led_coordinator(&mut self, conn: ConnId, id: u64) -> Option<&mut Coordinator> {
+        if self.leads(conn, id) { self.coordinator_mut(id) } else { None }
+    }
+
+    /// Refuses what only the leader of a coordinator serves.
+    pub(super) fn refuse_not_leader(&mut self, conn: ConnId, command: &Command, id: u64) {
+        let message = format!("This broker does not lead transaction coordinator {id}");
+        self.refuse(conn, command, ServerError::TransactionCoordinatorNotFound, &message);
+    }
+
     /// Whether a connection leads to the leader of a coordinator.
-    pub(super) fn leads(&self, conn: ConnId, coordinator: u64) -> bool {
+    fn leads(&self, conn: ConnId, coordinator: u64) -> bool {
         let leader = self.coordinator_leader(coordinator);
         leader.is_some() && leader == self.conns.get(&conn).map(|c| c.broker)
     }
@@ -156,9 +166,4 @@ impl Cluster {
     pub(super) fn parallelism(&self) -> u32 {
         self.coordinators.len().try_into().unwrap_or(u32::MAX)
     }
-}
-
-/// The text for whoever asks a broker that does not lead a coordinator.
-pub(super) fn not_leader(id: u64) -> String {
-    format!("This broker does not lead transaction coordinator {id}")
 }

@@ -2,7 +2,7 @@
 
 use stc_proto::{Command, TopicName, pulsar::*};
 
-use super::{Cluster, coordinators::not_leader, flow::Due};
+use super::{Cluster, flow::Due};
 use crate::core::{
     coordinator::{Part, TxnError, TxnState, Waiting},
     ids::{ConnId, Millis, TxnId},
@@ -13,12 +13,10 @@ impl Cluster {
     /// NEW_TXN. A time to live of 0 means none.
     pub(super) fn new_txn(&mut self, conn: ConnId, command: CommandNewTxn, now: Millis) {
         let id = command.tc_id();
-        let leads = self.leads(conn, id);
         let deadline =
             Some(command.txn_ttl_millis()).filter(|ttl| *ttl > 0).map(|ttl| now.saturating_add(ttl));
-        let Some(coordinator) = self.coordinator_mut(id).filter(|_| leads) else {
-            let error = ServerError::TransactionCoordinatorNotFound;
-            return self.refuse(conn, &command.into(), error, &not_leader(id));
+        let Some(coordinator) = self.led_coordinator(conn, id) else {
+            return self.refuse_not_leader(conn, &command.into(), id);
         };
         let txn = coordinator.open(deadline);
         if let Some(at) = deadline {
@@ -84,10 +82,8 @@ impl Cluster {
             Ok(parts) => parts,
             Err(message) => return self.refuse(conn, &command, ServerError::InvalidTopicName, &message),
         };
-        let leads = self.leads(conn, txn.coordinator);
-        let Some(coordinator) = self.coordinator_mut(txn.coordinator).filter(|_| leads) else {
-            let error = ServerError::TransactionCoordinatorNotFound;
-            return self.refuse(conn, &command, error, &not_leader(txn.coordinator));
+        let Some(coordinator) = self.led_coordinator(conn, txn.coordinator) else {
+            return self.refuse_not_leader(conn, &command, txn.coordinator);
         };
         match coordinator.add(txn, parts.clone()) {
             Ok(()) => {
@@ -105,10 +101,8 @@ impl Cluster {
         let txn = TxnId { coordinator: command.txnid_most_bits(), number: command.txnid_least_bits() };
         let commit = command.txn_action() == TxnAction::Commit;
         let waiting = Waiting { conn, request_id: command.request_id };
-        let leads = self.leads(conn, txn.coordinator);
-        let Some(coordinator) = self.coordinator_mut(txn.coordinator).filter(|_| leads) else {
-            let error = ServerError::TransactionCoordinatorNotFound;
-            return self.refuse(conn, &command.into(), error, &not_leader(txn.coordinator));
+        let Some(coordinator) = self.led_coordinator(conn, txn.coordinator) else {
+            return self.refuse_not_leader(conn, &command.into(), txn.coordinator);
         };
         match coordinator.end(txn, commit, waiting) {
             Ok(true) => self.answer_end(txn, waiting),
