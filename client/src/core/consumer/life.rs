@@ -97,8 +97,9 @@ impl<H, D, O> Life<H, D, O> {
         another
     }
 
-    /// A segment was not found, or its broker let go of it without a word of where it is. Where the layout says that it is there and takes writes, the topic may be gone and
-    /// another one of its name have come: it is looked up anew, and registered with.
+    /// A segment was not found, or its broker let go of it without a word of where it is. Where the layout says that it
+    /// is there and takes writes, the topic may be gone and another one of its name have come: it is looked up anew, and
+    /// registered with.
     pub(crate) fn missing(&mut self, segment: u64) {
         let there = self.view.layout.segment(segment).is_some_and(|segment| segment.active);
         if there && !self.doubted && self.may_attach() && !self.deviance.is(Deviant::NeverDoubts) {
