@@ -1,5 +1,5 @@
 //! Key hashing: one Murmur3 hash for each key, split into two independent halves (client-behavior §2,
-//! key-shared §2).
+//! key-shared §2). Also the hash of a set of topics.
 
 /// The raw (unmasked) 32-bit Murmur3 hash, seed 0, of a key's UTF-8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,6 +32,15 @@ impl KeyHash {
     pub fn legacy(self, n: u32) -> u32 {
         (self.0 & 0x7FFF_FFFF).checked_rem(n).unwrap_or(0)
     }
+}
+
+/// The hash of a set of topics that a namespace watch carries when it is opened again (wire-protocol §7): CRC32C of the
+/// full names, sorted by their UTF-16 code units and joined by commas, its bytes from the lowest on, in hex.
+pub fn topic_set_hash<S: AsRef<str>>(topics: impl IntoIterator<Item = S>) -> String {
+    let mut names: Vec<S> = topics.into_iter().collect();
+    names.sort_by(|a, b| a.as_ref().encode_utf16().cmp(b.as_ref().encode_utf16()));
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    crate::fields::hex(&crc32c::crc32c(names.join(",").as_bytes()).to_le_bytes())
 }
 
 #[cfg(test)]

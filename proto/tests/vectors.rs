@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use stc_proto::{
     HashRange, KeyHash, Layout, Segment, SegmentName, TopicName,
     fields::hex,
+    hash::topic_set_hash,
     layout::{BucketSplits, ChangeError, MAX_BUCKETS},
 };
 
@@ -45,6 +46,19 @@ fn hashing() {
         for (n, choice) in vector["legacy_choice"].as_object().unwrap() {
             assert_eq!(hash.legacy(n.parse().unwrap()), number::<u32>(choice), "{key:?} of {n}");
         }
+    }
+}
+
+/// The golden file is made by code of its own.
+#[test]
+fn hashes_of_topic_sets() {
+    let file = support::path("../../vectors/v1/namespace-hash.json");
+    let file: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    assert!(cases.len() >= 20, "only {} cases", cases.len());
+    for case in cases {
+        let topics = case["topics"].as_array().unwrap().iter().map(text);
+        assert_eq!(topic_set_hash(topics), case["current_hash"], "{case}");
     }
 }
 

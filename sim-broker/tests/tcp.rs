@@ -98,6 +98,23 @@ async fn ports_count_up_and_a_port_in_use_is_an_error() {
 }
 
 #[tokio::test]
+async fn urls_name_the_host_that_is_advertised() {
+    for (host, start) in
+        [("broker.test", "broker.test"), ("192.0.2.7", "192.0.2.7"), ("2001:db8::7", "[2001:db8::7]")]
+    {
+        let options = TcpOptions { advertise: Some(host.to_owned()), ..Default::default() };
+        let cluster = SimCluster::tcp(config(), options).await.unwrap();
+        for url in cluster.broker_urls() {
+            assert!(url.starts_with(&format!("pulsar://{start}:")), "{url}");
+        }
+        for url in cluster.admin_urls() {
+            assert!(url.starts_with(&format!("http://{start}:")), "{url}");
+        }
+        cluster.shutdown().await;
+    }
+}
+
+#[tokio::test]
 async fn ports_beyond_65535_are_an_error() {
     let error =
         SimCluster::tcp(config(), TcpOptions { port: 65535, ..Default::default() }).await.unwrap_err();

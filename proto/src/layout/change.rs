@@ -49,18 +49,23 @@ impl Layout {
     /// Merges two adjacent active segments, in either order; the child gets the next id and the sum of their
     /// entry buckets, at most [`MAX_BUCKETS`].
     pub fn merge(&self, a: u64, b: u64, now_ms: u64) -> Result<Layout, ChangeError> {
+        for id in [a, b] {
+            self.segment(id).ok_or(ChangeError::Unknown(id))?;
+        }
         let (first, second) = (self.active_segment(a)?, self.active_segment(b)?);
         let range = first.range.join(second.range).ok_or(ChangeError::NotAdjacent(a, b))?;
-        let buckets = BucketSplits::equal(first.buckets.count() + second.buckets.count());
+        let buckets = BucketSplits::equal(
+            first.buckets.count().saturating_add(second.buckets.count()).min(MAX_BUCKETS),
+        );
         self.replace(&[a, b], &[(range, buckets)], now_ms)
     }
 
     /// Rolls an active segment over to a successor of the same range with `count` entry buckets of equal width
     /// (key-shared §5).
     pub fn rebucket(&self, id: u64, count: u64, now_ms: u64) -> Result<Layout, ChangeError> {
-        let segment = self.active_segment(id)?;
         let n = u32::try_from(count).ok().filter(|n| (1..=MAX_BUCKETS).contains(n));
         let buckets = BucketSplits::equal(n.ok_or(ChangeError::BucketCount(count))?);
+        let segment = self.active_segment(id)?;
         if buckets == segment.buckets {
             return Err(ChangeError::SameBuckets(id));
         }

@@ -159,12 +159,13 @@ fn subscription(call: &Call) -> Result<&str, Refusal> {
 
 fn subscribe(call: &Call) -> Answer {
     let (name, subscription) = (topic(call)?, subscription(call)?);
-    // The type decides nothing before a consumer comes: segments take both kinds.
-    match call.params.text("type") {
-        None | Some("STREAM" | "QUEUE") => {}
+    // The type is for the statistics: segments take consumers of both kinds.
+    let queue = match call.params.text("type") {
+        None | Some("STREAM") => false,
+        Some("QUEUE") => true,
         Some(other) => return Err(Refusal::not_found(format!("type is not STREAM or QUEUE: {other}"))),
-    }
-    call.site.call(|cluster, now| cluster.create_scalable_subscription(&name, subscription, now))?;
+    };
+    call.site.call(|cluster, now| cluster.create_scalable_subscription(&name, subscription, queue, now))?;
     Ok(Reply::Done)
 }
 

@@ -3,6 +3,8 @@
 pub mod http;
 mod security;
 
+use std::collections::BTreeMap;
+
 use stc_proto::pulsar::{ScalableConsumerAssignment, ScalableTopicDag};
 
 use crate::{
@@ -156,6 +158,15 @@ impl Control {
     /// The layout of a topic as the wire has it, with the addresses of now: what a test changes and pushes.
     pub fn current_dag(&self, topic: &str) -> Result<ScalableTopicDag, ControlError> {
         self.cluster.read(|c| c.current_dag(topic))
+    }
+
+    /// Gives a scalable topic other properties, which can take it into or out of what a namespace watch is about.
+    pub fn set_topic_properties(
+        &self,
+        topic: &str,
+        properties: BTreeMap<String, String>,
+    ) -> Result<(), ControlError> {
+        self.cluster.with(|c, now| c.set_topic_properties(topic, properties, now))
     }
 
     /// Prunes the drained sealed segments of a topic now. Returns how many went.

@@ -1,6 +1,11 @@
 //! How a cluster is set up.
 
-use super::{controller::groups::Pace, ids::Millis, profile::Profile, security::Security};
+use super::{
+    controller::groups::Pace,
+    ids::{BrokerId, Millis},
+    profile::Profile,
+    security::Security,
+};
 
 /// How a cluster is set up. Everything that happens follows from this, from the calls and from their times.
 #[derive(Debug, Clone)]
@@ -16,6 +21,8 @@ pub struct ClusterConfig {
     pub failover_ms: u64,
     /// How many transaction coordinators there are.
     pub coordinators: u32,
+    /// The broker that leads all coordinators at first; `None` spreads them over the brokers.
+    pub coordinators_at: Option<BrokerId>,
     /// How the timers of controllers run.
     pub pace: Pace,
     /// Whether a LOOKUP at a broker that does not own the topic is answered Redirect instead of Connect.
@@ -55,6 +62,7 @@ impl ClusterConfig {
             seed: 0,
             failover_ms: 1_000,
             coordinators: 16,
+            coordinators_at: None,
             pace: Pace { grace_ms: 60_000, drain_poll_ms: 2_000, drain_poll_max_ms: 15 * 60_000 },
             redirect_lookups: false,
             unknown_fields: false,

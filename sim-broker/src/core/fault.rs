@@ -152,7 +152,9 @@ pub enum FaultEffect {
     Duplicate,
     /// The next frame on its connection that goes the same way overtakes it.
     Reorder,
-    /// It waits until it is released.
+    /// It waits until it is released. While a SEND waits, what its producer sends later waits behind it, and so does its
+    /// CLOSE_PRODUCER, as a broker takes a producer's messages in the order in which they came and closes it when they
+    /// are stored. These count as frames that the fault holds, not as frames that it struck.
     Hold,
 }
 
@@ -234,27 +236,37 @@ pub struct Held {
 
 /// What a frame is about, as selectors see it.
 #[derive(Debug)]
-pub(crate) struct Subject<'a> {
-    pub(crate) frame: &'a Frame,
-    pub(crate) direction: Direction,
-    pub(crate) broker: BrokerId,
-    pub(crate) conn: ConnId,
-    pub(crate) topic: Option<&'a TopicName>,
-    pub(crate) producer: Option<u64>,
-    pub(crate) consumer: Option<u64>,
+pub struct Subject<'a> {
+    /// The frame.
+    pub frame: &'a Frame,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// The broker that sends or gets it.
+    pub broker: BrokerId,
+    /// Its connection.
+    pub conn: ConnId,
+    /// The topic that it is about.
+    pub topic: Option<&'a TopicName>,
+    /// The producer's id on its connection.
+    pub producer: Option<u64>,
+    /// The consumer's id on its connection.
+    pub consumer: Option<u64>,
 }
 
 /// A fault that struck.
 #[derive(Debug, Clone)]
-pub(crate) struct Strike {
-    pub(crate) id: u64,
-    pub(crate) effect: FaultEffect,
-    pub(crate) at: At,
+pub struct Strike {
+    /// Its id.
+    pub id: u64,
+    /// What it does.
+    pub effect: FaultEffect,
+    /// When.
+    pub at: At,
 }
 
 /// Armed faults and held frames.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     armed: BTreeMap<u64, FaultStatus>,
     next_fault: u64,
     held: BTreeMap<u64, Held>,
@@ -262,7 +274,11 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    pub(crate) fn arm(&mut self, mut fault: Fault) -> Result<u64, FaultError> {
+    /// Arms a fault; returns its id.
+    ///
+    /// # Errors
+    /// [`FaultError`].
+    pub fn arm(&mut self, mut fault: Fault) -> Result<u64, FaultError> {
         fault.check()?;
         if let Some(topic) = &mut fault.when.topic {
             *topic = TopicName::parse(topic).map_err(|e| FaultError::Topic(e.to_string()))?.to_string();
@@ -273,16 +289,18 @@ impl Faults {
         Ok(id)
     }
 
-    pub(crate) fn disarm(&mut self, id: u64) -> bool {
+    /// Takes a fault back; whether it was there.
+    pub fn disarm(&mut self, id: u64) -> bool {
         self.armed.remove(&id).is_some()
     }
 
-    pub(crate) fn status(&self) -> impl Iterator<Item = &FaultStatus> {
+    /// The faults and what they did, by id.
+    pub fn status(&self) -> impl Iterator<Item = &FaultStatus> {
         self.armed.values()
     }
 
-    /// The first armed fault, by id, that strikes this frame.
-    pub(crate) fn strike(&mut self, subject: &Subject<'_>) -> Option<Strike> {
+    /// The first armed fault, by id, that strikes this frame, else the one that makes it wait behind a frame that it holds.
+    pub fn strike(&mut self, subject: &Subject<'_>) -> Option<Strike> {
         for status in self.armed.values_mut() {
             if status.fired >= status.fault.count || !status.fault.when.matches(subject) {
                 continue;
@@ -300,28 +318,63 @@ impl Faults {
             status.fired += 1;
             return Some(Strike { id: status.id, effect: status.fault.effect.clone(), at: status.fault.at });
         }
-        None
+        let id = self.waits_behind(subject)?;
+        Some(Strike { id, effect: FaultEffect::Hold, at: At::Before })
     }
 
-    pub(crate) fn hold(&mut self, fault: u64, conn: ConnId, direction: Direction, frame: Frame) -> u64 {
+    /// The fault that holds an earlier SEND of the producer that this frame is from.
+    fn waits_behind(&self, subject: &Subject<'_>) -> Option<u64> {
+        let producer = match &subject.frame.command {
+            Command::Send(send) => send.producer_id,
+            Command::CloseProducer(close) => close.producer_id,
+            _ => return None,
+        };
+        let earlier = |held: &&Held| {
+            held.conn == subject.conn
+                && held.direction == subject.direction
+                && matches!(&held.frame.command, Command::Send(first) if first.producer_id == producer)
+        };
+        self.held.values().find(earlier).map(|held| held.fault)
+    }
+
+    /// Keeps a frame; returns its held id.
+    pub fn hold(&mut self, fault: u64, conn: ConnId, direction: Direction, frame: Frame) -> u64 {
         self.next_held += 1;
         let id = self.next_held;
         self.held.insert(id, Held { id, fault, conn, direction, frame });
         id
     }
 
-    pub(crate) fn held(&self) -> impl Iterator<Item = &Held> {
+    /// The frames that are held, by id.
+    pub fn held(&self) -> impl Iterator<Item = &Held> {
         self.held.values()
     }
 
     /// Takes a held frame.
-    pub(crate) fn release(&mut self, id: u64) -> Option<Held> {
+    pub fn release(&mut self, id: u64) -> Option<Held> {
         self.held.remove(&id)
     }
 
     /// Forgets the held frames of a connection that is gone.
-    pub(crate) fn forget(&mut self, conn: ConnId) {
+    pub fn forget(&mut self, conn: ConnId) {
         self.held.retain(|_, held| held.conn != conn);
+    }
+}
+
+impl Strike {
+    /// What it does, as the journal says it.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let what = match &self.effect {
+            FaultEffect::Drop => "drop".to_owned(),
+            FaultEffect::Delay { ms } => format!("delay {ms} ms"),
+            FaultEffect::Close => "close".to_owned(),
+            FaultEffect::Error { code, .. } => format!("error {}", code.0.as_str_name()),
+            FaultEffect::Duplicate => "duplicate".to_owned(),
+            FaultEffect::Reorder => "reorder".to_owned(),
+            FaultEffect::Hold => "hold".to_owned(),
+        };
+        if self.at == At::After { format!("{what} after") } else { what }
     }
 }
 
@@ -385,7 +438,7 @@ fn is_about(topic: &TopicName, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use stc_proto::pulsar::CommandPing;
+    use stc_proto::pulsar::{CommandCloseProducer, CommandPing, CommandSend};
 
     use super::*;
 
@@ -411,6 +464,32 @@ mod tests {
         assert_eq!(struck, [false, true, true, false, false]);
         let status = faults.status().next().unwrap();
         assert_eq!((status.id, status.matched, status.fired), (id, 3, 2));
+    }
+
+    #[test]
+    fn what_a_producer_does_behind_a_held_message_waits_too() {
+        let send = |producer_id, sequence_id| {
+            Frame::from(CommandSend { producer_id, sequence_id, ..CommandSend::default() })
+        };
+        let mut faults = Faults::default();
+        let id = faults.arm(Fault::new(Selector::command("SEND"), FaultEffect::Hold)).unwrap();
+        let strike = |faults: &mut Faults, frame: &Frame| {
+            let strike = faults.strike(&subject(frame, None))?;
+            Some((strike.id, faults.hold(strike.id, ConnId(1), Direction::ToBroker, frame.clone())))
+        };
+        assert_eq!(strike(&mut faults, &send(7, 0)), Some((id, 1)));
+        assert_eq!(strike(&mut faults, &send(8, 0)), None);
+        let close = |producer_id| {
+            Frame::from(CommandCloseProducer { producer_id, ..CommandCloseProducer::default() })
+        };
+        assert_eq!(strike(&mut faults, &close(8)), None);
+        assert_eq!(strike(&mut faults, &send(7, 1)), Some((id, 2)));
+        assert_eq!(strike(&mut faults, &close(7)), Some((id, 3)));
+        assert_eq!(faults.status().map(|s| (s.matched, s.fired)).collect::<Vec<_>>(), [(1, 1)]);
+        for held in 1..=3 {
+            faults.release(held);
+        }
+        assert_eq!(strike(&mut faults, &send(7, 2)), None);
     }
 
     #[test]

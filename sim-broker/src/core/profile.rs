@@ -40,6 +40,11 @@ pub struct Profile {
     /// Whether a checkpoint group is handed a segment only once it has read that segment's ancestors to the end, as a
     /// subscription is.
     pub checkpoint_gate: bool,
+    /// Whether a sealed segment that was read to the end is handed out again when its subscription is moved back.
+    pub seek_reopens_segments: bool,
+    /// Whether, on a sealed segment, only the first read of a shared subscription that finds nothing more tells its consumers
+    /// that nothing will come; who attaches later is not told until something is acknowledged.
+    pub end_is_read_once: bool,
     /// Whether the layout is pushed again when a consumer registers or leaves, or the auto-scale policy is set.
     pub registrations_push_layout: bool,
     /// Whether a consumer that registers is sent its assignment as an update too, before the response.
@@ -47,11 +52,24 @@ pub struct Profile {
     /// Whether a broker that led a topic, and leads it no longer though it runs, closes the connections of the consumers
     /// that are registered with it.
     pub deposed_leader_closes: bool,
+    /// Whether a dead broker is still named in lookups and layouts until others take over; else the lookup is refused and
+    /// the layout leaves its segments without an address.
+    pub names_dead_owners: bool,
+    /// Whether layouts are pushed when others take over from a broker that died or was unloaded.
+    pub takeovers_push_layout: bool,
+    /// Whether a broker that closes producers and consumers of a topic it gives up says where that is served now.
+    pub closes_name_owner: bool,
     /// How often the loads of segments are reported, in ms, which pushes the layout again for every new segment; 0 for a
     /// broker that does not.
     pub load_report_interval_ms: u64,
     /// How often a controller looks for drained sealed segments to prune, in ms.
     pub prune_interval_ms: u64,
+    /// What answers a watch of a namespace that does not exist.
+    pub missing_namespace: MissingNamespace,
+    /// For how long changes of a namespace's topics are collected before its watches are told, in ms.
+    pub topic_set_delay_ms: u64,
+    /// What they are told then.
+    pub topic_set_diffs: TopicSetDiffs,
 }
 
 /// A feature flag of CONNECTED.
@@ -86,8 +104,30 @@ pub enum ControllerElection {
 pub enum CopiedSubscriptions {
     /// Every durable one.
     Durable,
-    /// Those with a connected consumer, and those that an admin call made.
-    ConnectedOrAdmin,
+    /// Those that the controller has a record of: made by an admin call, or with a registered consumer. Queue consumers
+    /// register nowhere.
+    Recorded,
+}
+
+/// What answers a watch of a namespace that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingNamespace {
+    /// An error, which ends the watch.
+    Error,
+    /// The set of its topics, which is empty.
+    Empty,
+}
+
+/// What the watches of a namespace are told of changes that came close together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TopicSetDiffs {
+    /// The difference: what came and went is not told, and a topic that was made again leaves and comes.
+    Net,
+    /// What happened last to each topic: one that was made again comes, though the client has it; one that came and went
+    /// leaves, though the client never had it.
+    LastEvent,
 }
 
 /// Why a profile cannot be used.

@@ -25,8 +25,10 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Where a cluster listens.
 #[derive(Debug, Clone)]
 pub struct TcpOptions {
-    /// The address to listen at; also what lookups and layouts hand out.
+    /// The address to listen at; also what lookups and layouts hand out, unless `advertise` says otherwise.
     pub bind: IpAddr,
+    /// The host that URLs name: a name or an address under which clients reach what listens at `bind`.
+    pub advertise: Option<String>,
     /// The first broker's port; broker i listens i higher. 0 picks free ports.
     pub port: u16,
     /// The first broker's admin port; broker i listens i higher. 0 picks free ports.
@@ -55,7 +57,39 @@ impl TlsOptions {
 
 impl Default for TcpOptions {
     fn default() -> Self {
-        TcpOptions { bind: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, admin_port: 0, tls: None }
+        TcpOptions {
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            advertise: None,
+            port: 0,
+            admin_port: 0,
+            tls: None,
+        }
+    }
+}
+
+impl TcpOptions {
+    /// A listener at the `index`-th port from `first` on, and its URL.
+    async fn listen(&self, first: u16, index: u32, scheme: &str) -> io::Result<(TcpListener, String)> {
+        let offset = u16::try_from(index).ok();
+        let port = match first {
+            0 => Some(0),
+            first => offset.and_then(|i| first.checked_add(i)),
+        };
+        let port = port.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("port {first} + {index} is beyond 65535"))
+        })?;
+        let address = SocketAddr::new(self.bind, port);
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|e| io::Error::new(e.kind(), format!("cannot listen at {address}: {e}")))?;
+        let port = listener.local_addr()?.port();
+        let host = match &self.advertise {
+            Some(host) => host
+                .parse()
+                .map_or_else(|_| format!("{host}:{port}"), |ip| SocketAddr::new(ip, port).to_string()),
+            None => SocketAddr::new(self.bind, port).to_string(),
+        };
+        Ok((listener, format!("{scheme}://{host}")))
     }
 }
 
@@ -68,15 +102,15 @@ impl SimCluster {
         let mut addresses = Vec::new();
         for i in 0..config.brokers.max(1) {
             let id = BrokerId(i);
-            let (service, address) = bind(options.bind, options.port, i, "pulsar").await?;
-            let (admin, admin_address) = bind(options.bind, options.admin_port, i, "http").await?;
+            let (service, address) = options.listen(options.port, i, "pulsar").await?;
+            let (admin, admin_address) = options.listen(options.admin_port, i, "http").await?;
             brokers.push((id, service, false));
             admins.push((id, admin, None));
             let mut broker =
                 Addresses { service: address, service_tls: None, admin: admin_address, admin_tls: None };
             if let Some(tls) = &options.tls {
-                let (service, address) = bind(options.bind, tls.port, i, "pulsar+ssl").await?;
-                let (admin, admin_address) = bind(options.bind, tls.admin_port, i, "https").await?;
+                let (service, address) = options.listen(tls.port, i, "pulsar+ssl").await?;
+                let (admin, admin_address) = options.listen(tls.admin_port, i, "https").await?;
                 brokers.push((id, service, true));
                 admins.push((id, admin, Some(tls.certificate.clone())));
                 broker.service_tls = Some(address);
@@ -252,22 +286,4 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
         Some(listener) => listener.accept().await,
         None => std::future::pending().await,
     }
-}
-
-/// A listener at the `index`-th port from `first` on, and its URL.
-async fn bind(ip: IpAddr, first: u16, index: u32, scheme: &str) -> io::Result<(TcpListener, String)> {
-    let offset = u16::try_from(index).ok();
-    let port = match first {
-        0 => Some(0),
-        first => offset.and_then(|i| first.checked_add(i)),
-    };
-    let port = port.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("port {first} + {index} is beyond 65535"))
-    })?;
-    let address = SocketAddr::new(ip, port);
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|e| io::Error::new(e.kind(), format!("cannot listen at {address}: {e}")))?;
-    let url = format!("{scheme}://{}", listener.local_addr()?);
-    Ok((listener, url))
 }

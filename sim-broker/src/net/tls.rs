@@ -1,11 +1,6 @@
 //! TLS: the certificate of a cluster, and the handshake before a connection.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::{
@@ -60,8 +55,8 @@ pub enum TlsError {
 
 impl Tls {
     /// A new certificate from a new authority, both gone with the process. It is valid for `localhost`, the loopback
-    /// addresses, `bind`, and the names `broker-0`… of a cluster in memory.
-    pub fn self_signed(brokers: u32, bind: Option<IpAddr>) -> Result<Self, TlsError> {
+    /// addresses, `host`, and the names `broker-0`… of a cluster in memory.
+    pub fn self_signed(brokers: u32, host: Option<&str>) -> Result<Self, TlsError> {
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, "sim-broker test authority");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -69,7 +64,7 @@ impl Tls {
         let trust = authority.self_signed(&authority_key)?.pem();
 
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-        names.extend(bind.map(|address| address.to_string()).filter(|name| !names.contains(name)));
+        names.extend(host.map(str::to_owned).filter(|name| !names.contains(name)));
         names.extend((0..brokers).map(|i| format!("broker-{i}")));
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name.push(DnType::CommonName, "sim-broker");
@@ -112,7 +107,8 @@ impl Tls {
         &self.trust
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    /// What shakes hands with clients, for other listeners that are to show this certificate.
+    pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.config.clone())
     }
 }

@@ -126,7 +126,7 @@ pub(super) struct TlsArguments {
 
 impl TlsArguments {
     /// The ports and the certificate that they ask for. Reads files.
-    pub(super) fn read(&self, brokers: u32, bind: std::net::IpAddr) -> anyhow::Result<Option<TlsOptions>> {
+    pub(super) fn read(&self, brokers: u32, host: &str) -> anyhow::Result<Option<TlsOptions>> {
         if !self.tls {
             return Ok(None);
         }
@@ -140,7 +140,7 @@ impl TlsArguments {
                 Tls::from_pem(&read(cert)?, &read(key)?)
                     .with_context(|| format!("{} and {}", cert.display(), key.display()))?
             }
-            _ => Tls::self_signed(brokers, Some(bind))?,
+            _ => Tls::self_signed(brokers, Some(host))?,
         };
         Ok(Some(TlsOptions { certificate, port: self.tls_port, admin_port: self.tls_admin_port }))
     }

@@ -41,6 +41,10 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: IpAddr,
 
+    /// Host that lookups hand out instead, where clients reach it under another one, such as from outside a container
+    #[arg(long, value_name = "HOST", value_parser = host)]
+    advertise: Option<String>,
+
     /// How many brokers the cluster has
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=64))]
     brokers: u32,
@@ -109,6 +113,21 @@ pub fn main() -> ExitCode {
     serve(&Options::parse())
 }
 
+impl Options {
+    /// The host that lookups hand out.
+    fn host(&self) -> String {
+        self.advertise.clone().unwrap_or_else(|| self.bind.to_string())
+    }
+}
+
+/// A host without scheme and port; an address of IPv6 has no brackets.
+fn host(text: &str) -> Result<String, String> {
+    let name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let fits = text.parse::<IpAddr>().is_ok() || !text.is_empty() && text.chars().all(name);
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| "it has to be a host's name or address, without a port".to_owned())
+}
+
 /// Serves until it is told to end. Exit codes: 0 ended as asked, 2 the configuration cannot be used, 3 the environment
 /// failed.
 pub fn serve(options: &Options) -> ExitCode {
@@ -117,8 +136,8 @@ pub fn serve(options: &Options) -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
-    let configured =
-        configure(options).and_then(|config| Ok((config, options.tls.read(options.brokers, options.bind)?)));
+    let configured = configure(options)
+        .and_then(|config| Ok((config, options.tls.read(options.brokers, &options.host())?)));
     let (config, tls) = match configured {
         Ok(configured) => configured,
         Err(error) => return fail(&error, 2),
@@ -177,7 +196,7 @@ fn profile(given: &str) -> anyhow::Result<Profile> {
 async fn run(options: &Options, config: ClusterConfig, tls: Option<TlsOptions>) -> anyhow::Result<()> {
     let profile = config.profile.name.clone();
     let (port, admin_port) = (options.port, options.admin_port);
-    let tcp = TcpOptions { bind: options.bind, port, admin_port, tls };
+    let tcp = TcpOptions { bind: options.bind, advertise: options.advertise.clone(), port, admin_port, tls };
     // Whoever reads that it is ready may end it at once.
     let mut signals = Signals::listen()?;
     let cluster = SimCluster::tcp(config, tcp).await?;

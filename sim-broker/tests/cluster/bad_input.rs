@@ -233,10 +233,6 @@ async fn what_is_not_offered_gets_a_typed_error() {
         expect!(client, EndTxnResponse).error(),
         ServerError::TransactionNotFound | ServerError::TransactionCoordinatorNotFound
     ));
-    let watch =
-        CommandWatchScalableTopics { watch_id: 3, namespace: "public/default".into(), ..Default::default() };
-    client.send(watch).await;
-    assert_eq!(expect!(client, WatchScalableTopicsUpdate).error(), ServerError::NotAllowedError);
     client.send(CommandScalableTopicUnsubscribe { request_id: 5, consumer_id: 1 }).await;
     assert_eq!(expect!(client, Success).request_id, 5);
 }

@@ -137,6 +137,8 @@ async fn a_leader_that_comes_back_in_time_leads_on() {
 #[tokio::test(start_paused = true)]
 async fn what_is_drained_outlives_a_leader_too() {
     let cluster = topic_cluster(1);
+    // Without it nothing would be drained: a subscription that is not there has not read anything.
+    cluster.with(|c, now| c.create_scalable_subscription(&topic(TOPIC), "s", false, now)).unwrap();
     let mut a = to_leader(&cluster).await;
     a.register(0, "s", "a", STREAM).await;
     a.sees(&["ASSIGNED 0: 0"]).await;

@@ -140,6 +140,23 @@ async fn a_subscription_that_is_moved_back_reads_its_parents_first() {
     client.sees(&["CLOSE_CONSUMER 1", "UPDATE 0 1: 0"]).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_moved_past_a_sealed_segment_keeps_its_consumer_there() {
+    let cluster = cluster_as("spec-1.0", |c| c.brokers = 1);
+    create(&cluster, TOPIC, 1);
+    let mut client = to_leader(&cluster).await;
+    client.store("0000-ffff-0", &["k"]).await;
+    client.register(0, "s", "a", STREAM).await;
+    client.own(1, "0000-ffff-0", "s").await;
+    split(&cluster, TOPIC, 0);
+    client.seen_now().await;
+    cluster.with(|c, now| c.seek_scalable_subscription(&topic(TOPIC), "s", now, now)).unwrap();
+    // Its message is acknowledged, and it is not closed.
+    client.sees(&["END 1"]).await;
+    let [seen] = pass([&mut client], 2_000).await;
+    assert_eq!(seen, ["UPDATE 0 1: 1 2"]);
+}
+
 // ---- Checkpoint groups, which have no cursor ----
 
 /// A member of a checkpoint group, a message in segment 0, and a split of it.

@@ -1,4 +1,4 @@
-//! Split, merge, rebucket, prune and migrate: their order on the wire, and what they refuse.
+//! Split, merge, rebucket and prune: their order on the wire, and what they refuse.
 
 use std::time::Duration;
 
@@ -186,53 +186,6 @@ async fn a_sealed_segment_without_subscriptions_stays() {
     split(&cluster, TOPIC, 0);
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(cluster.control().current_dag(TOPIC).unwrap().segments.len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn migration_seals_the_partitions_and_pushes_a_real_epoch_0() {
-    let cluster = cluster_as("pulsar-5.0.1", |c| c.brokers = 1);
-    let classic = topic("persistent://public/default/t");
-    cluster.with(|c, now| c.create_partitioned_topic(&classic, 2, now)).unwrap();
-    let mut client = Client::to(&cluster, 0).await;
-    client.watch(1, "t").await;
-    let partition = "persistent://public/default/t-partition-1";
-    client.producer(0, partition, "old").await;
-    client.publish_ok(0, 0, "kept").await;
-    client.subscribe(0, partition, "s").await;
-    assert_eq!(client.message().await.0, "kept");
-    let refused = cluster.with(|c, now| c.migrate_topic(&classic, false, now)).unwrap_err();
-    assert_eq!(refused.status, 409);
-    assert!(refused.reason.starts_with("2 legacy v4 client connection(s)"), "{}", refused.reason);
-    cluster.with(|c, now| c.migrate_topic(&classic, true, now)).unwrap();
-    assert_eq!(expect!(client, CloseProducer).producer_id, 0);
-    let update = expect!(client, ScalableTopicUpdate);
-    let dag = update.dag.unwrap();
-    let shape: Vec<_> = dag
-        .segments
-        .iter()
-        .map(|s| (s.segment_id, s.hash_start, s.hash_end, s.legacy_topic_name.clone(), s.child_ids.clone()))
-        .collect();
-    let legacy = |i: u32| Some(classic.partition(i).to_string());
-    assert_eq!(dag.epoch, 0);
-    assert_eq!(
-        shape,
-        [
-            (0, 0, 0xffff, legacy(0), vec![2, 3]),
-            (1, 0, 0xffff, legacy(1), vec![2, 3]),
-            (2, 0, 0x7fff, None, vec![]),
-            (3, 0x8000, 0xffff, None, vec![]),
-        ]
-    );
-    client.send(producer(3, partition, "late", 9)).await;
-    assert_eq!(expect!(client, Error).error(), ServerError::TopicTerminatedError);
-    assert_eq!(cluster.control().stored(TOPIC).unwrap().len(), 1);
-    let again = cluster.with(|c, now| c.migrate_topic(&classic, true, now)).unwrap_err();
-    assert_eq!(
-        (again.status, again.reason.as_str()),
-        (409, "Topic is already scalable: topic://public/default/t")
-    );
-    let none = topic("persistent://public/default/none");
-    assert_eq!(cluster.with(|c, now| c.migrate_topic(&none, true, now)).unwrap_err().status, 404);
 }
 
 #[tokio::test(start_paused = true)]

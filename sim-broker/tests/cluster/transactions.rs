@@ -336,3 +336,15 @@ async fn a_timeout_during_an_election_strikes_with_the_next_leader() {
     cluster.control().elect_coordinator(3, None).unwrap();
     assert_eq!(history(&cluster, txn.txn), ["open", "add", "timeout", "abort", "timed-out"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn all_coordinators_begin_at_the_broker_that_the_configuration_names() {
+    let leaders = |at: Option<BrokerId>| {
+        let cluster = cluster_as("spec-1.0", |config| config.coordinators_at = at);
+        let leaders = cluster.control().coordinators().into_iter();
+        leaders.filter_map(|(_, leader)| leader).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(leaders(Some(BrokerId(1))), [BrokerId(1)].into());
+    assert_eq!(leaders(None).len(), 3);
+    assert_eq!(leaders(Some(BrokerId(9))).len(), 3, "a broker that does not exist leads nothing");
+}

@@ -27,10 +27,6 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("PUT /admin/v2/scalable/public/default/x-partition-0", ACCIDENT),
     ("PUT /admin/v2/scalable/public/default/", "a path that does not exist is 404 here for every method"),
     ("OPTIONS /admin/v2/scalable/public/default/p1", "OPTIONS is not offered"),
-    (
-        "GET /admin/v2/scalable/public/default/p2/stats",
-        "a subscription has no type before a consumer came, and is made on drained segments too",
-    ),
     ("GET /admin/v2/tenants", "the system tenant does not exist here"),
     ("PUT /admin/v2/persistent/public/default/k3/partitions", ACCIDENT),
     ("PUT /admin/v2/persistent/public/default/k3/partitions 99999", MEMORY),

@@ -1,5 +1,5 @@
 //! What was recorded against what was sent, under these equivalences: addresses of brokers, names that the broker gave,
-//! times of layouts, the order of a layout's brokers, and the ids of ledgers and transactions (which are translated) are
+//! times of layouts, the order of a layout's brokers and of a namespace's topics, and the ids of ledgers and transactions (which are translated) are
 //! free. Everything else has to be the same, in the same
 //! order for each request, session, producer and consumer.
 
@@ -105,6 +105,9 @@ fn free(json: &mut Json, given: &Regex) {
             for (key, value) in object {
                 if let ("segment_brokers", Some(list)) = (key.as_str(), value.as_array_mut()) {
                     list.sort_by_key(|broker| broker["segment_id"].as_u64());
+                }
+                if let ("topics", Some(topics)) = (key.as_str(), value.as_array_mut()) {
+                    topics.sort_by_key(ToString::to_string);
                 }
                 match (key.as_str(), value.as_str()) {
                     // 5.0.1 sends the one or the other where the SEND has none, as its pooled objects have it.

@@ -31,7 +31,7 @@ const AGREE: [(&str, usize, u64); 16] = [
     ("d_queue", 155, 8918),
     ("e_checkpoint", 273, 2877),
     ("f_txn", 175, 3701),
-    ("g_namespace", 177, 4631),
+    ("g_namespace", 185, 4631),
     ("h2_delete_force", 89, 0),
     ("h_errors", 255, 0),
     ("i_reconnect", 480, 3754),

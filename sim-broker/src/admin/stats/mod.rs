@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value as Json;
-use stc_proto::{Segment, pulsar::command_subscribe::SubType};
+use stc_proto::Segment;
 
 pub(super) use self::stored::{ClassicTopicStats, SegmentTopicStats};
 use super::{layout::state_name, policy::Policy, time::instant};
@@ -18,7 +18,7 @@ use crate::core::{
         admin::{ScalableStats, SegmentStats},
     },
     controller::assignment::GroupKind,
-    topic::{ConsumerStats, ProducerStats, SubscriptionStats},
+    topic::{ConsumerStats, ProducerStats},
 };
 
 /// `host:port` of a URL, which is how Pulsar names a broker.
@@ -111,7 +111,7 @@ struct Producer<'a> {
     access_mode: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Subscription<'a> {
     r#type: &'static str,
@@ -126,13 +126,15 @@ struct Subscription<'a> {
     consumers: Vec<Consumer<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SegmentSubscription {
     msg_backlog: u64,
     unacked_messages: u64,
     #[serde(flatten)]
     rates: RatesOut,
+    /// Not handed to a stream consumer yet.
+    blocked: bool,
     consumer_count: usize,
 }
 
@@ -209,21 +211,20 @@ fn access_mode(producer: &ProducerStats) -> &'static str {
     producer.access_mode.as_str_name()
 }
 
+/// Every subscription that is on record, has registered consumers, or is on a segment.
 fn subscriptions(stats: &ScalableStats) -> BTreeMap<&str, Subscription<'_>> {
     let mut all: BTreeMap<&str, Subscription<'_>> = BTreeMap::new();
+    let registered = || stats.registered.iter().filter(|r| r.group.kind == GroupKind::Stream);
+    for name in stats.made.keys().map(String::as_str) {
+        all.entry(name).or_default();
+    }
+    for registered in registered() {
+        let one = all.entry(&registered.group.subscription).or_default();
+        one.consumers.push(Consumer::registered(registered));
+    }
     for SegmentStats { segment, topic, .. } in &stats.segments {
         for here in &topic.subscriptions {
-            let one = all.entry(&here.name).or_insert_with(|| Subscription {
-                r#type: scalable_type(here),
-                msg_backlog: 0,
-                unacked_messages: 0,
-                rates: RatesOut::default(),
-                msg_rate_redeliver: 0.0,
-                message_ack_rate: 0.0,
-                uncovered_segment_ids: Vec::new(),
-                segments: BTreeMap::new(),
-                consumers: Vec::new(),
-            });
+            let one = all.entry(&here.name).or_default();
             one.msg_backlog += here.backlog;
             one.unacked_messages += here.unacked;
             one.segments.insert(
@@ -232,49 +233,39 @@ fn subscriptions(stats: &ScalableStats) -> BTreeMap<&str, Subscription<'_>> {
                     msg_backlog: here.backlog,
                     unacked_messages: here.unacked,
                     rates: RatesOut::default(),
+                    blocked: false,
                     consumer_count: here.consumers.len(),
                 },
             );
             here.consumers.iter().for_each(|consumer| one.add(consumer, segment));
         }
     }
-    for registered in stats.registered.iter().filter(|r| r.group.kind == GroupKind::Stream) {
-        if let Some(one) = all.get_mut(registered.group.subscription.as_str()) {
-            one.register(registered);
-        }
-    }
-    for one in all.values_mut() {
-        let uncovered =
-            stats.segments.iter().map(|s| s.segment.id).filter(|id| !one.segments.contains_key(id));
+    for (name, one) in &mut all {
+        let streams = registered().any(|registered| registered.group.subscription == *name);
+        // What nobody recorded and nobody registered for is a queue's, whoever it was that left it.
+        let queue = stats.made.get(*name).copied().unwrap_or(!streams);
+        one.r#type = if queue { "QUEUE" } else { "STREAM" };
+        let active = stats.segments.iter().map(|s| &s.segment).filter(|segment| segment.is_active());
+        let uncovered = active.map(|segment| segment.id).filter(|id| !one.segments.contains_key(id));
         one.uncovered_segment_ids = uncovered.collect();
+        for id in stats.blocked.get(*name).filter(|_| !queue).into_iter().flatten() {
+            one.segments.entry(*id).or_default().blocked = true;
+        }
     }
     all
 }
 
 impl<'a> Subscription<'a> {
-    /// A registered consumer's segments are those that its controller gave it, attached or not.
-    fn register(&mut self, registered: &'a Registered) {
-        let segment_ids = registered.shares.iter().map(|share| share.segment).collect();
-        let connected = registered.session.is_some();
-        match self.consumers.iter_mut().find(|line| line.consumer_name == registered.consumer) {
-            Some(line) => (line.segment_ids, line.connected) = (segment_ids, connected),
-            None => self.consumers.push(Consumer {
-                consumer_name: &registered.consumer,
-                connected,
-                segment_ids,
-                rates: RatesOut::default(),
-                unacked_messages: 0,
-                available_permits: 0,
-            }),
-        }
-    }
-
-    /// Adds a segment's consumer: to the line of the same consumer on another segment, if there is one.
+    /// Adds a segment's consumer: to the line of the same consumer on another segment or in the registrations, if there
+    /// is one.
     fn add(&mut self, consumer: &'a ConsumerStats, segment: &Segment) {
         let name = base_name(&consumer.name, segment);
         match self.consumers.iter_mut().find(|line| line.consumer_name == name) {
             Some(line) => {
-                line.segment_ids.push(segment.id);
+                if !line.segment_ids.contains(&segment.id) {
+                    line.segment_ids.push(segment.id);
+                }
+                line.connected = true;
                 line.unacked_messages += consumer.unacked;
                 line.available_permits += consumer.permits;
             }
@@ -290,12 +281,16 @@ impl<'a> Subscription<'a> {
     }
 }
 
-/// What kind of consumer a subscription of a scalable topic is for; one that nobody used yet is for stream consumers.
-fn scalable_type(subscription: &SubscriptionStats) -> &'static str {
-    match subscription.kind {
-        Some(SubType::Shared) => "QUEUE",
-        // A checkpoint consumer's, which 5.0.1 shows in this way.
-        Some(_) if !subscription.durable => "QUEUE",
-        _ => "STREAM",
+impl<'a> Consumer<'a> {
+    /// A registered consumer has what its controller gave it, attached or not.
+    fn registered(registered: &'a Registered) -> Self {
+        Consumer {
+            consumer_name: &registered.consumer,
+            connected: registered.session.is_some(),
+            segment_ids: registered.shares.iter().map(|share| share.segment).collect(),
+            rates: RatesOut::default(),
+            unacked_messages: 0,
+            available_permits: 0,
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     types::{
         Advance, Armed, BrokerStatus, Clock, CoordinatorStatus, Drop, Dropped, Elect, HeldFrame, Inject,
         InjectAssignment, Layout, Mark, MoveSegment, MoveTopic, OfTopic, Owner, Pruned, Pushed, Registration,
-        Stored,
+        Stored, TopicProperties,
     },
 };
 use crate::{
@@ -87,6 +87,13 @@ pub(super) fn operations() -> Vec<Operation> {
             "moveTopic",
             "Gives a classic topic or a partition to another broker.",
             move_topic,
+        ),
+        operation(
+            post.clone(),
+            "/topics/properties",
+            "setTopicProperties",
+            "Gives a scalable topic other properties; namespace watches with filters hear of it.",
+            set_properties,
         ),
         operation(get.clone(), "/owners", "listOwners", "Who serves what.", owners),
         operation(
@@ -292,6 +299,11 @@ async fn move_controller(control: Control, call: Call<(), Given<MoveTopic>>) -> 
 async fn move_topic(control: Control, call: Call<(), Given<MoveTopic>>) -> Outcome<()> {
     let Given(MoveTopic { topic, broker }) = call.body;
     Ok(control.move_topic(&topic, BrokerId(broker))?)
+}
+
+async fn set_properties(control: Control, call: Call<(), Given<TopicProperties>>) -> Outcome<()> {
+    let Given(TopicProperties { topic, properties }) = call.body;
+    Ok(control.set_topic_properties(&topic, properties)?)
 }
 
 async fn owners(control: Control, _: Call<(), ()>) -> Outcome<Given<Vec<Owner>>> {

@@ -1,5 +1,7 @@
 //! What calls take and what they answer, in JSON.
 
+use std::collections::BTreeMap;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -86,6 +88,16 @@ pub(super) struct MoveTopic {
     pub(super) topic: String,
     /// The new broker's index.
     pub(super) broker: u32,
+}
+
+/// A scalable topic and the properties that it shall have.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TopicProperties {
+    /// The topic.
+    pub(super) topic: String,
+    /// All its properties.
+    pub(super) properties: BTreeMap<String, String>,
 }
 
 /// A topic.

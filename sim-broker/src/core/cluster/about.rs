@@ -1,4 +1,5 @@
-//! What a frame is about, and which error answers it: tables over the commands.
+//! What a frame is about, and which error answers it: tables over the commands. A proxy that strikes frames on their way
+//! uses them too.
 
 use stc_proto::{
     Command,
@@ -9,14 +10,53 @@ use super::conn::Conn;
 
 /// What a frame is about, as far as it and its connection tell.
 #[derive(Debug, Default)]
-pub(super) struct About {
-    pub(super) topic: Option<String>,
-    pub(super) producer: Option<u64>,
-    pub(super) consumer: Option<u64>,
+pub struct About {
+    /// The topic.
+    pub topic: Option<String>,
+    /// The producer's id on its connection.
+    pub producer: Option<u64>,
+    /// The consumer's id on its connection.
+    pub consumer: Option<u64>,
+}
+
+/// What is known of a connection: the topics that its numbers stand for.
+pub trait Known {
+    /// Of a layout watch, by its session id.
+    fn watch(&self, session: u64) -> Option<String>;
+    /// Of a registration with a controller, by its consumer id.
+    fn registration(&self, consumer: u64) -> Option<String>;
+    /// Of a producer, by its id.
+    fn producer(&self, id: u64) -> Option<String>;
+    /// Of a consumer, by its id.
+    fn consumer(&self, id: u64) -> Option<String>;
+    /// Of a request that has no answer yet, by its id.
+    fn request(&self, id: u64) -> Option<String>;
+}
+
+impl Known for Conn {
+    fn watch(&self, session: u64) -> Option<String> {
+        self.watches.get(&session).map(ToString::to_string)
+    }
+
+    fn registration(&self, consumer: u64) -> Option<String> {
+        self.registrations.get(&consumer).map(|r| r.topic.to_string())
+    }
+
+    fn producer(&self, id: u64) -> Option<String> {
+        self.producers.get(&id).or_else(|| self.closed_producers.get(&id)).map(ToString::to_string)
+    }
+
+    fn consumer(&self, id: u64) -> Option<String> {
+        self.consumers.get(&id).map(ToString::to_string)
+    }
+
+    fn request(&self, id: u64) -> Option<String> {
+        self.requests.get(&id).cloned()
+    }
 }
 
 /// What a frame on this connection is about.
-pub(super) fn subject(command: &Command, conn: &Conn) -> About {
+pub fn subject(command: &Command, conn: &impl Known) -> About {
     use Command as C;
     let producer = match command {
         C::Producer(c) => Some(c.producer_id),
@@ -54,28 +94,23 @@ pub(super) fn subject(command: &Command, conn: &Conn) -> About {
         C::GetOrCreateSchema(c) => Some(c.topic.clone()),
         C::ScalableTopicLookup(c) => Some(c.topic.clone()),
         C::ScalableTopicSubscribe(c) => Some(c.topic.clone()),
-        C::ScalableTopicUpdate(c) => {
-            c.resolved_topic_name.clone().or_else(|| Some(conn.watches.get(&c.session_id)?.to_string()))
-        }
+        C::ScalableTopicUpdate(c) => c.resolved_topic_name.clone().or_else(|| conn.watch(c.session_id)),
         C::ScalableTopicAssignmentUpdate(CommandScalableTopicAssignmentUpdate { consumer_id, .. })
         | C::ScalableTopicUnsubscribe(CommandScalableTopicUnsubscribe { consumer_id, .. }) => {
-            conn.registrations.get(consumer_id).map(|r| r.topic.to_string())
+            conn.registration(*consumer_id)
         }
-        C::ScalableTopicClose(c) => conn.watches.get(&c.session_id).map(ToString::to_string),
+        C::ScalableTopicClose(c) => conn.watch(c.session_id),
         _ => None,
     };
     let topic = topic
-        .or_else(|| {
-            let id = producer?;
-            conn.producers.get(&id).or_else(|| conn.closed_producers.get(&id)).map(ToString::to_string)
-        })
-        .or_else(|| conn.consumers.get(&consumer?).map(ToString::to_string))
-        .or_else(|| conn.requests.get(&request_id(command)?).cloned());
+        .or_else(|| conn.producer(producer?))
+        .or_else(|| conn.consumer(consumer?))
+        .or_else(|| conn.request(request_id(command)?));
     About { topic, producer, consumer }
 }
 
 /// The request id that pairs a command with its answer.
-pub(super) fn request_id(command: &Command) -> Option<u64> {
+pub fn request_id(command: &Command) -> Option<u64> {
     use Command as C;
     Some(match command {
         C::Subscribe(c) => c.request_id,
@@ -108,7 +143,7 @@ pub(super) fn request_id(command: &Command) -> Option<u64> {
 }
 
 /// The answer to a command that fails with this error; `None` for a command that has no error answer.
-pub(super) fn error_answer(command: &Command, error: ServerError, message: &str) -> Option<Command> {
+pub fn error_answer(command: &Command, error: ServerError, message: &str) -> Option<Command> {
     use Command as C;
     let code = Some(error as i32);
     let text = Some(message.to_owned());

@@ -80,10 +80,8 @@ impl Cluster {
     /// CLOSE_PRODUCER.
     pub(super) fn close_producer(&mut self, conn: ConnId, command: CommandCloseProducer) {
         let key = ProducerKey { conn, id: command.producer_id };
-        let topic = self.conns.get_mut(&conn).and_then(|c| {
-            c.closed_producers.remove(&key.id);
-            c.producers.remove(&key.id)
-        });
+        // One that the broker closed stays known as such: messages may have been under way when the client closed it too.
+        let topic = self.conns.get_mut(&conn).and_then(|c| c.producers.remove(&key.id));
         let closed = topic
             .and_then(|topic| self.on_topic(&topic, |t, effects| t.remove_producer(key, &command, effects)));
         if closed.is_none() {

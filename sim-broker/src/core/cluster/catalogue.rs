@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use regex::Regex;
 use stc_proto::{
     SegmentName, TopicName,
-    fields::hex,
+    hash::topic_set_hash,
     name::Domain,
     pulsar::{command_get_topics_of_namespace::Mode, *},
 };
@@ -37,6 +37,7 @@ impl Cluster {
             deduplication: self.namespaces.get(name.namespace()).is_some_and(Namespace::deduplication),
             max_message_size: self.config.profile.max_message_size.try_into().unwrap_or(usize::MAX),
             entry_buckets: self.config.profile.entry_bucket_budget > 0,
+            end_is_read_once: self.config.profile.end_is_read_once,
             ..TopicConfig::default()
         };
         let ledger = self.next_ledger;
@@ -60,6 +61,13 @@ impl Cluster {
         }
         self.tell_list_watches(name, false);
         true
+    }
+
+    /// Forgets the schemas of a topic, whether stored topics have them still or not.
+    pub(super) fn forget_schemas(&mut self, topic: &TopicName) {
+        if let Some(schemas) = self.schemas.get(&schema_name(topic)) {
+            schemas.clear();
+        }
     }
 
     /// Makes a partitioned topic, or gives one more partitions.
@@ -98,7 +106,7 @@ impl Cluster {
         if let Some(pattern) = &pattern {
             topics.retain(|name| pattern.matches(name));
         }
-        let hash = list_hash(&topics);
+        let hash = topic_set_hash(&topics);
         let changed = command.topics_hash.as_ref() != Some(&hash);
         if !changed {
             topics.clear();
@@ -125,7 +133,7 @@ impl Cluster {
         };
         let mut topic = self.classic_topics(&command.namespace);
         topic.retain(|name| pattern.matches(name));
-        let topics_hash = list_hash(&topic);
+        let topics_hash = topic_set_hash(&topic);
         if command.topics_hash.as_ref() == Some(&topics_hash) {
             topic.clear();
         }
@@ -167,17 +175,12 @@ impl Cluster {
                         watcher_id: *watcher_id,
                         new_topics,
                         deleted_topics,
-                        topics_hash: list_hash(&listed),
+                        topics_hash: topic_set_hash(&listed),
                     },
                 );
             }
         }
     }
-}
-
-/// The hash of a sorted list of names: CRC32C of the names joined by commas, its bytes from the lowest on, in hex.
-fn list_hash(sorted: &[String]) -> String {
-    hex(&crc32c::crc32c(sorted.join(",").as_bytes()).to_le_bytes())
 }
 
 /// A pattern over names without their scheme.

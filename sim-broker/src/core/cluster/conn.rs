@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stc_proto::{Frame, TopicName, pulsar::*};
 
-use super::{Cluster, access::Identity, catalogue::ListWatch, controllers::Registration, flow::Due};
+use super::{
+    Cluster, access::Identity, catalogue::ListWatch, controllers::Registration, flow::Due,
+    topic_sets::TopicSetWatch,
+};
 use crate::core::{
     config::KEEP_ALIVE_MS,
     ids::{BrokerId, ConnId, Millis},
@@ -34,6 +37,8 @@ pub(super) struct Conn {
     pub(super) coordinator_watches: BTreeSet<u64>,
     /// Watches of topic lists, by watcher id.
     pub(super) list_watches: BTreeMap<u64, ListWatch>,
+    /// Watches of the scalable topics of namespaces, by watch id.
+    pub(super) topic_sets: BTreeMap<u64, TopicSetWatch>,
     /// The topic of each request without an answer, for faults that strike answers.
     pub(super) requests: BTreeMap<u64, String>,
     /// A frame to the broker, and one to the client, that the next one overtakes.
@@ -54,6 +59,7 @@ impl Conn {
             registrations: BTreeMap::new(),
             coordinator_watches: BTreeSet::new(),
             list_watches: BTreeMap::new(),
+            topic_sets: BTreeMap::new(),
             requests: BTreeMap::new(),
             overtaken: [None, None],
         }

@@ -1,5 +1,7 @@
 //! What the control API offers: faults, brokers, moves, pushes, the journal's notes, what is stored.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use stc_proto::{
     Entry, SegmentName, TopicName,
@@ -102,7 +104,11 @@ impl Cluster {
     /// Holds layout pushes of a topic from now on; what a lookup asks for is answered all the same.
     pub fn hold_pushes(&mut self, topic: &str) -> Result<(), ControlError> {
         let topic = scalable_name(topic)?;
-        self.there(&topic)?;
+        // A classic topic is pushed when it is migrated.
+        let classic = self.stored_names(&topic.with_domain(Domain::Persistent));
+        if !classic.iter().any(|name| self.stored.contains_key(name)) {
+            self.there(&topic)?;
+        }
         self.held_pushes.entry(topic).or_default();
         Ok(())
     }
@@ -302,6 +308,24 @@ impl Cluster {
     pub fn current_dag(&self, topic: &str) -> Result<ScalableTopicDag, ControlError> {
         let topic = scalable_name(topic)?;
         self.scalable_dag(&topic).ok_or_else(|| ControlError::NotFound(topic.to_string()))
+    }
+
+    /// Gives a scalable topic other properties, which can take it into or out of what a namespace watch is about.
+    pub fn set_topic_properties(
+        &mut self,
+        topic: &str,
+        properties: BTreeMap<String, String>,
+        now: Millis,
+    ) -> Result<(), ControlError> {
+        let topic = scalable_name(topic)?;
+        self.there(&topic)?;
+        self.note(now, format!("set the properties of {topic} to {properties:?}"));
+        if let Some(scalable) = self.scalable.get_mut(&topic) {
+            scalable.properties = properties;
+        }
+        self.topic_set_changed(&topic, now);
+        self.settle(now);
+        Ok(())
     }
 
     /// Prunes the drained sealed segments of a topic now. Returns how many went.

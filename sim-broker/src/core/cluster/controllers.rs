@@ -12,6 +12,7 @@ use crate::core::{
     },
     ids::{BrokerId, ConnId, ConsumerKey, Millis},
     journal::{Direction, Event},
+    profile::ControllerElection,
     topic::Reader,
 };
 
@@ -157,9 +158,20 @@ impl Cluster {
 
     /// A broker leads a topic from now on, for the first time or again: nobody has a session with it yet.
     pub(super) fn lead(&mut self, topic: &TopicName, leader: BrokerId, now: Millis) {
+        self.succeed(topic, Some(leader), now);
+    }
+
+    /// A broker that led a topic does so no longer. Where controllers are elected with the topic, `next` does; else nobody
+    /// until something needs it.
+    pub(super) fn give_up_lead(&mut self, topic: &TopicName, next: BrokerId, now: Millis) {
+        let next = Some(next).filter(|_| self.config.profile.controller == ControllerElection::Eager);
+        self.succeed(topic, next, now);
+    }
+
+    fn succeed(&mut self, topic: &TopicName, leader: Option<BrokerId>, now: Millis) {
         let pace = self.config.pace;
         let Some(scalable) = self.scalable.get_mut(topic) else { return };
-        let before = scalable.controller.replace(leader);
+        let before = std::mem::replace(&mut scalable.controller, leader);
         scalable.term += 1;
         let (life, term) = (scalable.life, scalable.term);
         let graces = scalable.groups.lose_sessions(pace.grace_ms);
@@ -180,7 +192,10 @@ impl Cluster {
                 deposed.push(*conn);
             }
         }
-        self.log_controller(topic, "lead", leader.to_string(), now);
+        match leader {
+            Some(leader) => self.log_controller(topic, "lead", leader.to_string(), now),
+            None => self.log_controller(topic, "give up", String::new(), now),
+        }
         if before.is_some() && self.config.profile.deposed_leader_closes {
             for conn in deposed {
                 self.lose(conn, "broker", &format!("{topic} has another leader"), now);
@@ -318,6 +333,9 @@ impl Cluster {
 
     /// A stream subscription was moved: what it had drained, it may have to read again.
     pub(super) fn subscription_moved(&mut self, topic: &TopicName, subscription: &str, now: Millis) {
+        if !self.config.profile.seek_reopens_segments {
+            return;
+        }
         let key = GroupKey { subscription: subscription.to_owned(), kind: GroupKind::Stream };
         let Some(scalable) = self.scalable.get(topic) else { return };
         let drained: Vec<u64> =

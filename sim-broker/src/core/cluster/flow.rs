@@ -40,6 +40,8 @@ pub(super) enum Due {
     Drained(TopicName, u64, Box<GroupKey>, u64),
     /// The loads of a topic's segments are reported. The second part tells lives of a topic apart.
     LoadReport(TopicName, u64),
+    /// A connection's namespace watch of this id and stamp is told what changed.
+    TopicSet(ConnId, u64, u64),
 }
 
 /// What is due when, oldest first; equal times in the order in which they were added.
@@ -116,6 +118,7 @@ impl Cluster {
                     self.look_for_drained(&topic, life, &key, stamp, now);
                 }
                 Due::LoadReport(topic, life) => self.report_loads(&topic, life, now),
+                Due::TopicSet(conn, watch, stamp) => self.tell_topic_set(conn, watch, stamp),
             }
             self.settle(now);
         }
@@ -131,10 +134,10 @@ impl Cluster {
         let Some(strike) = self.strike(conn, &frame, Direction::ToBroker) else {
             return self.serve(conn, frame, now);
         };
+        let described = strike.describe();
         let Strike { effect, at, id } = strike;
         let name = frame.command.name();
         let mut held = None;
-        let described = describe(&effect, at);
         let error = match &effect {
             FaultEffect::Error { code, message } => about::error_answer(&frame.command, code.0, message),
             _ => None,
@@ -250,11 +253,12 @@ impl Cluster {
     }
 
     fn strike_outbound(&mut self, conn: ConnId, frame: Frame, strike: Strike, now: Millis) {
+        let described = strike.describe();
         let Strike { id, effect, at } = strike;
         let name = frame.command.name();
         let held = (effect == FaultEffect::Hold)
             .then(|| self.faults.hold(id, conn, Direction::ToClient, frame.clone()));
-        let event = Event::Fault { id, effect: describe(&effect, at), command: name, held };
+        let event = Event::Fault { id, effect: described, command: name, held };
         self.log(conn, Direction::ToClient, event, now);
         match effect {
             FaultEffect::Drop | FaultEffect::Hold | FaultEffect::Error { .. } => {}
@@ -364,17 +368,4 @@ impl Cluster {
             _ => {}
         }
     }
-}
-
-fn describe(effect: &FaultEffect, at: At) -> String {
-    let what = match effect {
-        FaultEffect::Drop => "drop".to_owned(),
-        FaultEffect::Delay { ms } => format!("delay {ms} ms"),
-        FaultEffect::Close => "close".to_owned(),
-        FaultEffect::Error { code, .. } => format!("error {}", code.0.as_str_name()),
-        FaultEffect::Duplicate => "duplicate".to_owned(),
-        FaultEffect::Reorder => "reorder".to_owned(),
-        FaultEffect::Hold => "hold".to_owned(),
-    };
-    if at == At::After { format!("{what} after") } else { what }
 }

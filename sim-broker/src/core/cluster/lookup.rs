@@ -30,7 +30,7 @@ impl Cluster {
             _ if !self.namespaces.contains_key(topic.namespace()) => {
                 return self.refuse(conn, &command.into(), ServerError::TopicNotFound, "Namespace not found");
             }
-            _ => self.owner(&topic),
+            _ => self.named_owner(&topic),
         };
         let owner = owner.and_then(|owner| Some((owner, self.broker(owner)?.addresses())));
         let Some((owner, addresses)) = owner else {

@@ -9,7 +9,7 @@
 //! | `flow` | the way of a frame: faults, journal, output; delayed work |
 //! | `access` | who may connect, and do what |
 //! | `conn` | one connection's state; handshake and keep-alive |
-//! | `about` | what a frame is about, and which error answers it |
+//! | [`about`] | what a frame is about, and which error answers it |
 //! | `serve` | which handler serves which command |
 //! | `attach` | producers and consumers: commands to the stored topic they belong to |
 //! | `lookup` | LOOKUP and PARTITIONED_METADATA |
@@ -18,6 +18,7 @@
 //! | `ownership` | which broker owns what; kill, revive, move |
 //! | `namespaces` | tenants, namespaces and their policies |
 //! | `catalogue` | stored topics: creation, deletion, lists and watches of lists |
+//! | `topic_sets` | namespace watches: the scalable topics of a namespace |
 //! | `controllers` | registrations of ordered consumers, assignments, drained parents |
 //! | `load` | load reports of segments, which push layouts |
 //! | `coordinators` | transaction coordinators: who leads them, and who is told |
@@ -25,7 +26,7 @@
 //! | [`admin`] | what the admin REST offers |
 //! | [`control`] | what the control API offers |
 
-mod about;
+pub mod about;
 pub mod access;
 pub mod admin;
 mod attach;
@@ -41,6 +42,7 @@ mod namespaces;
 mod ownership;
 mod scalable;
 mod serve;
+mod topic_sets;
 mod transactions;
 mod watch;
 
@@ -158,6 +160,8 @@ pub struct Cluster {
     ends_held: bool,
     names: ProducerNames,
     held_pushes: BTreeMap<TopicName, Vec<HeldPush>>,
+    /// Counts namespace watches.
+    next_topic_set: u64,
     agenda: Agenda,
     faults: Faults,
     journal: Journal,
@@ -186,6 +190,7 @@ impl Cluster {
             ends_held: false,
             names: ProducerNames::new("sim-0"),
             held_pushes: BTreeMap::new(),
+            next_topic_set: 0,
             agenda: Agenda::default(),
             faults: Faults::default(),
             journal: Journal::new(config.journal.clone()),
@@ -207,7 +212,9 @@ impl Cluster {
             self.create_namespace_entry(tenant, namespace);
         }
         let coordinators = 0..u64::from(self.config.coordinators);
-        self.coordinators = coordinators.map(|id| Coordinator::new(id, self.nth_broker(id))).collect();
+        let all_at = self.config.coordinators_at.filter(|broker| self.is_up(*broker));
+        let leader = |id| all_at.or_else(|| self.nth_broker(id));
+        self.coordinators = coordinators.map(|id| Coordinator::new(id, leader(id))).collect();
     }
 
     /// How the cluster was set up.

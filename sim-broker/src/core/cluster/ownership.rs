@@ -55,6 +55,15 @@ impl Cluster {
         }
     }
 
+    /// The broker that lookups and layouts name for a topic: its owner, or who was that until it died.
+    pub(super) fn named_owner(&self, topic: &TopicName) -> Option<BrokerId> {
+        let dead = || match topic.domain() {
+            Domain::Topic => self.scalable.get(topic).and_then(|s| s.controller),
+            _ => self.stored.get(topic).map(|s| s.owner),
+        };
+        self.owner(topic).or_else(|| dead().filter(|_| self.config.profile.names_dead_owners))
+    }
+
     /// A broker dies: its connections drop, and what it owns is not served until others take over.
     pub(super) fn kill(&mut self, id: BrokerId, now: Millis) -> bool {
         let Some(broker) = usize::try_from(id.0).ok().and_then(|i| self.brokers.get_mut(i)) else {
@@ -129,11 +138,18 @@ impl Cluster {
         }
         for name in headless {
             if let Some(leader) = self.place(&name) {
-                self.lead(&name, leader, now);
+                self.give_up_lead(&name, leader, now);
             }
         }
         self.elect_coordinators(now);
         self.resume_transactions(now);
+        self.push_taken_over(now);
+    }
+
+    fn push_taken_over(&mut self, now: Millis) {
+        if !self.config.profile.takeovers_push_layout {
+            return;
+        }
         let topics: Vec<TopicName> = self.scalable.keys().cloned().collect();
         for topic in topics {
             self.push_if_addresses_changed(&topic, now);
@@ -173,14 +189,13 @@ impl Cluster {
         for (name, to) in &stored {
             self.move_stored(name, *to);
         }
+        // On the wire before a leader that gives up closes connections.
+        self.settle(now);
         for (name, to) in &led {
-            self.lead(name, *to, now);
+            self.give_up_lead(name, *to, now);
         }
         self.lead_coordinators(coordinators, now);
-        let topics: Vec<TopicName> = self.scalable.keys().cloned().collect();
-        for topic in topics {
-            self.push_if_addresses_changed(&topic, now);
-        }
+        self.push_taken_over(now);
         true
     }
 
@@ -190,7 +205,8 @@ impl Cluster {
         let assigned = Assigned { url: broker.service_url.clone(), url_tls: broker.service_url_tls.clone() };
         let Some(stored) = self.stored.get_mut(name) else { return false };
         stored.owner = to;
-        self.on_topic(name, |topic, effects| topic.close_all(Some(&assigned), effects));
+        let told = Some(&assigned).filter(|_| self.config.profile.closes_name_owner);
+        self.on_topic(name, |topic, effects| topic.close_all(told, effects));
         true
     }
 }

@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
-use stc_proto::{
-    Layout, Segment, SegmentName, TopicName, layout::ChangeError, name::Domain, pulsar::SegmentBrokerAddress,
-};
+use stc_proto::{Layout, Segment, SegmentName, TopicName, layout::ChangeError, pulsar::SegmentBrokerAddress};
 
 use super::{Cluster, flow::Due};
 use crate::core::{
@@ -14,7 +12,7 @@ use crate::core::{
     ids::{BrokerId, Millis},
     journal::{Direction, Event},
     profile::{ControllerElection, CopiedSubscriptions},
-    topic::{CopyRule, Topic},
+    topic::{Start, Topic},
 };
 
 /// A scalable topic.
@@ -36,6 +34,8 @@ pub(super) struct Scalable {
     pub(super) pushed_addresses: Option<(Vec<SegmentBrokerAddress>, Option<String>)>,
     /// The segments whose load was reported.
     pub(super) reported: BTreeSet<u64>,
+    /// The subscriptions that admin calls made, and whether each was for queue consumers.
+    pub(super) made: BTreeMap<String, bool>,
 }
 
 impl Scalable {
@@ -46,6 +46,12 @@ impl Scalable {
         legacy.unwrap_or_else(|| {
             SegmentName { topic: self.name.clone(), range: segment.range, id: segment.id }.to_topic_name()
         })
+    }
+
+    /// The subscriptions and groups that its controller has a record of.
+    fn recorded_subscriptions(&self) -> BTreeSet<String> {
+        let registered = self.groups.keys().map(|key| key.subscription.clone());
+        self.made.keys().cloned().chain(registered).collect()
     }
 }
 
@@ -85,6 +91,7 @@ impl Cluster {
             life,
             pushed_addresses: None,
             reported: BTreeSet::new(),
+            made: BTreeMap::new(),
         };
         let managed: Vec<TopicName> = scalable
             .layout
@@ -93,9 +100,10 @@ impl Cluster {
             .map(|segment| scalable.stored_name(segment))
             .collect();
         for name in managed {
-            // A segment of an earlier life that a delete left in use.
-            self.delete_stored(&name);
-            self.create_stored(&name, now);
+            // A segment of an earlier life that a delete left in use is taken as it is, as 5.0.1 does.
+            if !self.stored.contains_key(&name) {
+                self.create_stored(&name, now);
+            }
         }
         self.scalable.insert(topic.clone(), scalable);
         self.start_load_reports(topic, life, now);
@@ -105,6 +113,7 @@ impl Cluster {
         }
         self.log_layout(topic, change, now);
         self.push(topic);
+        self.topic_set_changed(topic, now);
     }
 
     /// Changes a layout.
@@ -125,18 +134,18 @@ impl Cluster {
             .map(|s| scalable.stored_name(s))
             .collect();
         let children: Vec<TopicName> = children.iter().map(|s| scalable.stored_name(s)).collect();
+        let copied = match self.config.profile.copied_subscriptions {
+            CopiedSubscriptions::Durable => self.durable_subscriptions(&parents),
+            CopiedSubscriptions::Recorded => scalable.recorded_subscriptions(),
+        };
         if !self.need_controller(topic, None, now)
             || parents.iter().any(|parent| self.owner(parent).is_none())
         {
             return Err(LayoutChangeError::Unavailable);
         }
-        let rule = match self.config.profile.copied_subscriptions {
-            CopiedSubscriptions::Durable => CopyRule::Durable,
-            CopiedSubscriptions::ConnectedOrAdmin => CopyRule::ConnectedOrAdmin,
-        };
         for child in &children {
             self.create_stored(child, now);
-            self.copy_subscriptions(&parents, child, rule);
+            self.make_subscriptions(child, &copied);
         }
         for parent in &parents {
             self.on_topic(parent, |topic, effects| topic.terminate(now, effects));
@@ -150,14 +159,17 @@ impl Cluster {
         Ok(())
     }
 
-    pub(super) fn copy_subscriptions(&mut self, parents: &[TopicName], child: &TopicName, rule: CopyRule) {
-        let Some(mut taken) = self.stored.remove(child) else { return };
-        for parent in parents {
-            if let Some(parent) = self.stored.get(parent) {
-                parent.topic.copy_subscriptions_to(&mut taken.topic, rule);
-            }
+    /// The names of the durable subscriptions on any of these.
+    pub(super) fn durable_subscriptions(&self, names: &[TopicName]) -> BTreeSet<String> {
+        let stored = names.iter().filter_map(|name| self.stored.get(name));
+        stored.flat_map(|stored| stored.topic.durable_subscriptions()).map(str::to_owned).collect()
+    }
+
+    /// Makes subscriptions on a new segment, at its beginning.
+    pub(super) fn make_subscriptions(&mut self, segment: &TopicName, names: &BTreeSet<String>) {
+        for name in names {
+            self.on_topic(segment, |topic, _| _ = topic.create_subscription(name, Start::Earliest));
         }
-        self.stored.insert(child.clone(), taken);
     }
 
     /// A controller's regular look for segments to prune.
@@ -199,9 +211,7 @@ impl Cluster {
             scalable.layout = next;
             scalable.groups.pruned(id);
             let reported = scalable.reported.remove(&id);
-            if name.domain() == Domain::Segment {
-                self.delete_stored(&name);
-            }
+            self.delete_stored(&name);
             self.log_layout(topic, "prune", now);
             self.push(topic);
             if reported {

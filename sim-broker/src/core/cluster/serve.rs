@@ -54,10 +54,8 @@ impl Cluster {
             C::TcClientConnectRequest(c) => self.coordinator_connect(conn, c),
             C::ScalableTopicSubscribe(c) => self.scalable_subscribe(conn, c, now),
             C::ScalableTopicUnsubscribe(c) => self.scalable_unsubscribe(conn, c, now),
-            C::WatchScalableTopics(_) => {
-                self.refuse(conn, &command, ServerError::NotAllowedError, &format!("{name} is not offered"));
-            }
-            C::WatchScalableTopicsClose(_) => {}
+            C::WatchScalableTopics(c) => self.watch_topic_set(conn, c),
+            C::WatchScalableTopicsClose(c) => self.close_topic_set(conn, &c),
             C::NewTxn(c) => self.new_txn(conn, c, now),
             C::AddPartitionToTxn(c) => self.add_partitions(conn, c, now),
             C::AddSubscriptionToTxn(c) => self.add_subscriptions(conn, c, now),

@@ -125,7 +125,8 @@ impl Cluster {
     /// The layout of a scalable topic on the wire, with the addresses of now.
     pub(super) fn scalable_dag(&self, topic: &TopicName) -> Option<ScalableTopicDag> {
         let scalable = self.scalable.get(topic)?;
-        let broker = |id| self.broker(id).filter(|b| b.up).map(Broker::addresses);
+        let dead_too = self.config.profile.names_dead_owners;
+        let broker = |id| self.broker(id).filter(|b| b.up || dead_too).map(Broker::addresses);
         let segment_brokers = scalable
             .layout
             .active()

@@ -198,6 +198,24 @@ impl Groups {
         assign(&assignable(layout, &group.drained, self.gated(key)), &names, key.kind)
     }
 
+    /// The segments that are not handed out yet, since the group has not read what comes before them.
+    pub fn blocked(&self, key: &GroupKey, layout: &Layout) -> BTreeSet<u64> {
+        let Some(group) = self.groups.get(key) else { return BTreeSet::new() };
+        let handed_out = assignable(layout, &group.drained, self.gated(key));
+        let read =
+            |id: &u64| group.drained.contains(id) && layout.segment(*id).is_some_and(|s| !s.is_active());
+        let mut blocked: BTreeSet<u64> = layout.segments().map(|s| s.id).filter(|id| !read(id)).collect();
+        handed_out.iter().for_each(|segment| _ = blocked.remove(&segment.id));
+        blocked
+    }
+
+    /// Forgets the registrations of a subscription; whoever had one is not told. Returns them.
+    pub fn forget(&mut self, subscription: &str) -> usize {
+        let before = self.groups.len();
+        self.groups.retain(|key, _| key.subscription != subscription);
+        before - self.groups.len()
+    }
+
     /// The sealed segments that a group has to read to the end before it gets what comes after them.
     fn undrained(&self, key: &GroupKey, layout: &Layout) -> BTreeSet<u64> {
         let sealed = layout.segments().filter(|s| !s.is_active()).map(|s| s.id);

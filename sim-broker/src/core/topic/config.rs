@@ -14,6 +14,9 @@ pub struct TopicConfig {
     /// Whether Key_Shared consumers can ask for dispatch by entry bucket. A broker that cannot do it does not see the
     /// flag.
     pub entry_buckets: bool,
+    /// Whether, on a sealed topic, only the first read of a shared subscription that finds nothing more tells its consumers
+    /// that nothing will come (REACHED_END_OF_TOPIC): who attaches later is not told until something is acknowledged.
+    pub end_is_read_once: bool,
 }
 
 impl Default for TopicConfig {
@@ -24,6 +27,7 @@ impl Default for TopicConfig {
             compatibility: SchemaCompatibility::Full,
             schema_validation_enforced: false,
             entry_buckets: true,
+            end_is_read_once: false,
         }
     }
 }
@@ -51,13 +55,4 @@ pub enum Start {
     Earliest,
     /// Behind the last entry.
     Latest,
-}
-
-/// Which subscriptions a new segment takes over from its parents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CopyRule {
-    /// Every durable one.
-    Durable,
-    /// Durable ones that have a consumer, or were made by an admin call (as the broker 5.0.1 does).
-    ConnectedOrAdmin,
 }

@@ -20,7 +20,13 @@ use crate::core::{
 /// Borrows the parts of a topic that a call on one of its subscriptions works with.
 macro_rules! scope {
     ($topic:ident, $now:expr, $effects:expr) => {
-        &mut Scope { ledger: &$topic.ledger, partition: $topic.partition, now: $now, effects: $effects }
+        &mut Scope {
+            ledger: &$topic.ledger,
+            partition: $topic.partition,
+            end_is_read_once: $topic.config.end_is_read_once,
+            now: $now,
+            effects: $effects,
+        }
     };
 }
 pub(super) use scope;

@@ -46,6 +46,22 @@ pub(super) struct Stored {
     pub(super) hash_min: Option<u16>,
     /// Whether the entry is a batch (of one message, perhaps).
     pub(super) batch: bool,
+    /// What it is a part of, if it is a chunk.
+    pub(super) chunk: Option<Chunk>,
+}
+
+/// A part of a large message.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) uuid: String,
+    pub(super) last: bool,
+}
+
+impl Chunk {
+    fn of(metadata: &MessageMetadata) -> Option<Self> {
+        let (uuid, index) = (metadata.uuid.clone()?, metadata.chunk_id?);
+        Some(Chunk { uuid, last: index.saturating_add(1) == metadata.num_chunks_from_msg? })
+    }
 }
 
 #[derive(Debug)]
@@ -86,6 +102,7 @@ impl Ledger {
             key_hash: sticky_hash(metadata),
             hash_min: metadata.entry_hash_min.and_then(|hash| u16::try_from(hash).ok()),
             batch: metadata.num_messages_in_batch.is_some(),
+            chunk: Chunk::of(metadata),
         });
         self.messages += u64::from(messages);
         entry

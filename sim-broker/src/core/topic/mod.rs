@@ -13,6 +13,7 @@
 //! | `cursor`, `ack_set` | what is acknowledged: entries, and messages within a batch |
 //! | `transactions`, `uncommitted`, `pending_acks` | what waits for the end of a transaction |
 //! | `dispatch`, `delayed` | which consumer gets which entry, and when |
+//! | `waiting` | who is told of the end of a sealed topic |
 //! | `closing` | what the broker closes by itself |
 //! | `schema` | versions and compatibility |
 
@@ -37,6 +38,7 @@ mod subscription;
 mod tests;
 mod transactions;
 mod uncommitted;
+mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -50,7 +52,7 @@ use stc_proto::{
 
 pub use self::{
     closing::Assigned,
-    config::{CopyRule, SchemaCompatibility, Start, TopicConfig},
+    config::{SchemaCompatibility, Start, TopicConfig},
     error::TopicError,
     ledger::{Position, StoredEntry},
     schema::SharedSchemas,
@@ -196,6 +198,7 @@ impl Topic {
             for consumer in subscription.take_consumers() {
                 consumer.send_close(assigned, effects);
             }
+            subscription.reopen();
         }
         self.subscriptions.retain(|_, subscription| subscription.durable);
         self.consumers.clear();
@@ -244,8 +247,7 @@ impl Topic {
             Start::Earliest => 0,
             Start::Latest => self.ledger.len(),
         };
-        let mut subscription = Subscription::new(name, true, first, &self.ledger);
-        subscription.by_admin = true;
+        let subscription = Subscription::new(name, true, first, &self.ledger);
         self.subscriptions.insert(name.to_owned(), subscription);
         true
     }
@@ -284,18 +286,20 @@ impl Topic {
         }
     }
 
+    /// Whether consumers are attached to a subscription.
+    pub fn has_consumers(&self, name: &str) -> bool {
+        self.subscriptions.get(name).is_some_and(|subscription| !subscription.consumers().is_empty())
+    }
+
     /// Whether a subscription exists.
     pub fn has_subscription(&self, name: &str) -> bool {
         self.subscriptions.contains_key(name)
     }
 
-    /// Whether the topic is terminated and this subscription has acknowledged everything. A subscription that does not
-    /// exist counts as drained on a terminated topic without entries only.
+    /// Whether the topic is terminated and this subscription has acknowledged everything. One that does not exist, since
+    /// its consumer comes yet, has not.
     pub fn drained(&self, name: &str) -> bool {
-        match self.subscriptions.get(name) {
-            Some(subscription) => subscription.drained(&self.ledger),
-            None => self.ledger.terminated() && self.ledger.len() == 0,
-        }
+        self.subscriptions.get(name).is_some_and(|subscription| subscription.drained(&self.ledger))
     }
 
     /// Whether the topic is terminated and nothing was ever stored.
@@ -309,17 +313,11 @@ impl Topic {
         readers.flat_map(|subscription| subscription.readers(&self.ledger)).collect()
     }
 
-    /// Makes this topic's subscriptions on a child segment too, at its beginning.
-    pub fn copy_subscriptions_to(&self, child: &mut Topic, rule: CopyRule) {
-        for (name, subscription) in &self.subscriptions {
-            let wanted = match rule {
-                CopyRule::Durable => true,
-                CopyRule::ConnectedOrAdmin => subscription.by_admin || !subscription.consumers().is_empty(),
-            };
-            if subscription.durable && wanted && child.create_subscription(name, Start::Earliest) {
-                let copy = child.subscriptions.get_mut(name);
-                copy.into_iter().for_each(|copy| copy.by_admin = subscription.by_admin);
-            }
-        }
+    /// The subscriptions that outlive their consumers.
+    pub fn durable_subscriptions(&self) -> impl Iterator<Item = &str> {
+        self.subscriptions
+            .iter()
+            .filter(|(_, subscription)| subscription.durable)
+            .map(|(name, _)| name.as_str())
     }
 }

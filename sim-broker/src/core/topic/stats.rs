@@ -47,7 +47,8 @@ pub struct SubscriptionStats {
     pub backlog: u64,
     /// Messages that are not acknowledged, delivered or not.
     pub backlog_messages: u64,
-    /// Messages that are delivered and not acknowledged.
+    /// Messages that are delivered and not acknowledged; 0 where a consumer has the topic to itself, as Pulsar counts
+    /// them for consumers that share it.
     pub unacked: u64,
     /// Consumers, in the order in which they came.
     pub consumers: Vec<ConsumerStats>,
@@ -77,7 +78,7 @@ pub struct ConsumerStats {
     pub name: String,
     /// Messages that it may still be sent; negative after a batch that was larger than what was left.
     pub permits: i64,
-    /// Messages that are delivered to it and not acknowledged.
+    /// Messages that are delivered to it and not acknowledged; 0 where it has the topic to itself.
     pub unacked: u64,
     /// The metadata of its SUBSCRIBE command.
     pub metadata: Vec<KeyValue>,

@@ -12,6 +12,7 @@ use super::{
     error::TopicError,
     ledger::Ledger,
     stats::{Reader, SubscriptionStats},
+    waiting::WaitingRead,
 };
 use crate::core::ids::{ConsumerKey, Millis, TxnId};
 
@@ -19,8 +20,6 @@ use crate::core::ids::{ConsumerKey, Millis, TxnId};
 pub(super) struct Subscription {
     name: String,
     pub(super) durable: bool,
-    /// Whether an admin call made it.
-    pub(super) by_admin: bool,
     pub(super) cursor: Cursor,
     /// Entries below this one a reader had seen before it came.
     pub(super) seen: u64,
@@ -31,6 +30,7 @@ pub(super) struct Subscription {
     /// There while there are consumers.
     dispatcher: Option<Dispatcher>,
     redeliveries: Redeliveries,
+    waiting: WaitingRead,
 }
 
 impl Subscription {
@@ -38,13 +38,13 @@ impl Subscription {
         Subscription {
             name: name.to_owned(),
             durable,
-            by_admin: false,
             cursor: Cursor::new(first, ledger),
             seen: 0,
             acknowledges: false,
             consumers: Vec::new(),
             dispatcher: None,
             redeliveries: Redeliveries::new(),
+            waiting: WaitingRead::default(),
         }
     }
 
@@ -92,6 +92,7 @@ impl Subscription {
         if self.consumers.is_empty() {
             self.dispatcher = None;
             self.redeliveries.clear();
+            self.waiting.left();
             return;
         }
         if let Some(dispatcher) = &mut self.dispatcher {
@@ -115,7 +116,13 @@ impl Subscription {
     pub(super) fn take_consumers(&mut self) -> Vec<Consumer> {
         self.dispatcher = None;
         self.redeliveries.clear();
+        self.waiting.left();
         std::mem::take(&mut self.consumers)
+    }
+
+    /// Another broker has the subscription now.
+    pub(super) fn reopen(&mut self) {
+        self.waiting = WaitingRead::default();
     }
 
     fn elect(&mut self, joined: bool, scope: &mut Scope<'_>) {
@@ -135,12 +142,21 @@ impl Subscription {
         let Some(consumer) = self.consumer_mut(key) else { return };
         consumer.permits += i64::from(permits);
         self.dispatch(scope);
-        self.check_end(scope);
+        if !(scope.end_is_read_once && matches!(self.dispatcher, Some(Dispatcher::Shared(_)))) {
+            self.check_end(scope);
+        }
     }
 
     pub(super) fn dispatch(&mut self, scope: &mut Scope<'_>) {
         if let Some(dispatcher) = &mut self.dispatcher {
             dispatcher.dispatch(&mut self.consumers, &self.cursor, &self.redeliveries, scope);
+        }
+        if let Some(Dispatcher::Shared(shared)) = &self.dispatcher {
+            let asked = self.consumers.iter().any(|consumer| consumer.permits > 0);
+            let at_end = asked && shared.at_end(&self.cursor, scope.ledger);
+            if self.waiting.looked(at_end, scope.ledger.terminated()) && scope.end_is_read_once {
+                self.check_end(scope);
+            }
         }
     }
 
@@ -397,11 +413,7 @@ impl Subscription {
     }
 
     pub(super) fn stats(&self, ledger: &Ledger) -> SubscriptionStats {
-        let mut consumers: Vec<_> = self.consumers.iter().map(Consumer::stats).collect();
-        if let Some(Dispatcher::Single(single)) = &self.dispatcher {
-            let unacked = self.cursor.unacked_messages(ledger, single.read());
-            consumers.iter_mut().filter(|c| Some(c.key) == single.active()).for_each(|c| c.unacked = unacked);
-        }
+        let consumers: Vec<_> = self.consumers.iter().map(Consumer::stats).collect();
         SubscriptionStats {
             name: self.name.clone(),
             kind: self.consumers.first().map(|consumer| consumer.kind),

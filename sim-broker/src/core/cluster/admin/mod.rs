@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `namespaces` | tenants, namespaces, their policies |
 //! | `classic` | classic and partitioned topics |
-//! | `scalable` | scalable topics: creation, layout changes, migration, statistics |
+//! | `scalable` | scalable topics: creation, layout changes, statistics |
+//! | `migration` | classic topics that become scalable |
 //! | `subscriptions` | subscriptions of scalable and of classic topics |
 
 mod classic;
+mod migration;
 mod namespaces;
 mod scalable;
 mod subscriptions;

@@ -85,6 +85,7 @@ impl Cluster {
         }
         for topic in scalable {
             self.scalable.remove(&topic);
+            self.topic_set_changed(&topic, now);
         }
         for topic in stored {
             self.delete_stored(&topic);

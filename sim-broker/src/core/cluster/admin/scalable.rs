@@ -1,27 +1,23 @@
 //! Admin calls on scalable topics. Names are in the `topic://` domain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 use stc_proto::{
     Layout, Segment, TopicName,
     layout::{ChangeError, MAX_BUCKETS},
-    name::Domain,
-    pulsar::KeyValue,
 };
 
 use super::AdminError;
 use crate::core::{
     cluster::{Cluster, Registered, scalable::LayoutChangeError},
+    controller::assignment::GroupKind,
     ids::{BrokerId, Millis},
-    topic::{CopyRule, TopicStats},
+    topic::TopicStats,
 };
 
 /// The most segments that a topic may begin with, so that one call cannot take all memory.
 const MAX_INITIAL_SEGMENTS: u32 = 1024;
-
-/// The property of a producer's or consumer's metadata by which clients of scalable topics show themselves.
-const MANAGED: (&str, &str) = ("__pulsar.v5.managed", "true");
 
 /// What there is of a scalable topic.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +45,10 @@ pub struct ScalableStats {
     pub backlogs: BTreeMap<String, u64>,
     /// The consumers that are registered with its controller, by group and name.
     pub registered: Vec<Registered>,
+    /// The subscriptions that admin calls made, and whether each was for queue consumers.
+    pub made: BTreeMap<String, bool>,
+    /// The segments that registered stream consumers are not handed yet, since they come after others.
+    pub blocked: BTreeMap<String, BTreeSet<u64>>,
 }
 
 /// The statistics of a segment.
@@ -134,8 +134,10 @@ impl Cluster {
                 self.delete_stored(&name);
             }
         }
+        self.forget_schemas(topic);
         self.log_layout(topic, "delete", now);
         self.scalable.remove(topic);
+        self.topic_set_changed(topic, now);
         self.settle(now);
         Ok(())
     }
@@ -188,43 +190,6 @@ impl Cluster {
         changed.map_err(|e| refusal(topic, e, Change::Rebucket))
     }
 
-    /// Turns a classic topic into a scalable one of the same name: its partitions become sealed segments, and new
-    /// segments take the writes. `topic` is in the `persistent://` domain. 404 when there is none, 409 when it is
-    /// scalable already, or when clients are attached that do not know scalable topics and `force` is not set.
-    pub fn migrate_topic(&mut self, topic: &TopicName, force: bool, now: Millis) -> Result<(), AdminError> {
-        let scalable = topic.with_domain(Domain::Topic);
-        if self.scalable.contains_key(&scalable) {
-            return Err(AdminError::new(409, format!("Topic is already scalable: {scalable}")));
-        }
-        let legacy = self.stored_names(topic);
-        if !legacy.iter().all(|name| self.stored.contains_key(name)) {
-            return Err(AdminError::new(404, format!("Topic does not exist: {topic}")));
-        }
-        let attached: usize = legacy.iter().map(|name| self.legacy_clients(name)).sum();
-        if attached > 0 && !force {
-            let reason = format!(
-                "{attached} legacy v4 client connection(s) still attached to {topic}; disconnect them (or all \
-                 clients are V5) before migrating, or retry with force=true"
-            );
-            return Err(AdminError::new(409, reason));
-        }
-        self.note(now, format!("migrate {topic}, force={force}"));
-        let names = legacy.iter().map(ToString::to_string);
-        let layout = Layout::migrated(names, self.config.profile.entry_bucket_budget, now)
-            .map_err(|e| AdminError::new(500, e.to_string()))?;
-        for name in &legacy {
-            self.on_topic(name, |topic, effects| topic.terminate(now, effects));
-        }
-        // Every new segment takes keys from every partition, so it takes over the subscriptions of all. The push
-        // leaves when all of this settles.
-        self.adopt_layout(&scalable, layout, BTreeMap::new(), "migrate", now);
-        for name in self.stored_names(&scalable).into_iter().filter(|name| name.domain() == Domain::Segment) {
-            self.copy_subscriptions(&legacy, &name, CopyRule::Durable);
-        }
-        self.settle(now);
-        Ok(())
-    }
-
     /// The statistics of a scalable topic. 500 when there is none, as 5.0.1 answers.
     pub fn scalable_stats(&self, topic: &TopicName) -> Result<ScalableStats, AdminError> {
         let scalable = self.scalable.get(topic).ok_or_else(|| no_controller(topic))?;
@@ -240,7 +205,12 @@ impl Cluster {
         }
         let controller = scalable.controller.filter(|id| self.is_up(*id));
         let registered = self.registered(topic);
-        Ok(ScalableStats { epoch: scalable.layout.epoch(), controller, segments, backlogs, registered })
+        let groups = &scalable.groups;
+        let streams = groups.keys().filter(|key| key.kind == GroupKind::Stream);
+        let blocked =
+            streams.map(|key| (key.subscription.clone(), groups.blocked(key, &scalable.layout))).collect();
+        let (epoch, made) = (scalable.layout.epoch(), scalable.made.clone());
+        Ok(ScalableStats { epoch, controller, segments, backlogs, registered, made, blocked })
     }
 
     /// The auto-scale policy of a topic, if one was set. 404 when there is no such topic. The simulator never scales
@@ -261,17 +231,6 @@ impl Cluster {
         self.push_stored_beside(topic);
         self.settle(now);
         Ok(())
-    }
-
-    /// How many producers and consumers on a stored topic do not know scalable topics.
-    fn legacy_clients(&self, name: &TopicName) -> usize {
-        let Some(stored) = self.stored.get(name) else { return 0 };
-        let stats = stored.topic.stats();
-        let managed =
-            |metadata: &[KeyValue]| metadata.iter().any(|kv| (kv.key.as_str(), kv.value.as_str()) == MANAGED);
-        let producers = stats.producers.iter().filter(|p| !managed(&p.metadata)).count();
-        let consumers = stats.subscriptions.iter().flat_map(|s| &s.consumers);
-        producers + consumers.filter(|c| !managed(&c.metadata)).count()
     }
 }
 

@@ -1,45 +1,58 @@
 //! Admin calls on subscriptions: of scalable topics (names in the `topic://` domain), of classic and partitioned ones
 //! (`persistent://`).
 
+use std::collections::BTreeSet;
+
 use stc_proto::TopicName;
 
 use super::{AdminError, scalable::no_controller};
 use crate::core::{cluster::Cluster, effects::Effects, ids::Millis, topic::Start, topic::Topic};
 
 impl Cluster {
-    /// Makes a subscription on every segment, at the first message; one that exists stays as it is. 500 when there
-    /// is no such topic.
+    /// Makes a subscription for stream or for queue consumers on every active segment, at the first message; one that
+    /// exists stays as it is. 500 when there is no such topic.
     pub fn create_scalable_subscription(
         &mut self,
         topic: &TopicName,
         subscription: &str,
+        queue: bool,
         now: Millis,
     ) -> Result<(), AdminError> {
-        self.existing_topic(topic)?;
         self.note(now, format!("create subscription {subscription} on {topic}"));
-        self.on_segments(topic, now, |t, _| {
-            t.create_subscription(subscription, Start::Earliest);
-        });
+        let scalable = self.scalable.get_mut(topic).ok_or_else(|| no_controller(topic))?;
+        scalable.made.entry(subscription.to_owned()).or_insert(queue);
+        let active = scalable.layout.segments().filter(|segment| segment.is_active());
+        let active: Vec<TopicName> = active.map(|segment| scalable.stored_name(segment)).collect();
+        for segment in active {
+            self.on_topic(&segment, |t, _| _ = t.create_subscription(subscription, Start::Earliest));
+        }
+        self.settle(now);
         Ok(())
     }
 
-    /// Deletes a subscription; one that does not exist is deleted already. 500 when there is no such topic.
+    /// Deletes a subscription where no consumer is attached to it, and forgets the consumers that are registered for it,
+    /// without a word to them; one that does not exist is deleted already. 500 when there is no such topic.
     pub fn delete_scalable_subscription(
         &mut self,
         topic: &TopicName,
         subscription: &str,
         now: Millis,
     ) -> Result<(), AdminError> {
-        self.existing_topic(topic)?;
+        let scalable = self.scalable.get_mut(topic).ok_or_else(|| no_controller(topic))?;
+        scalable.made.remove(subscription);
+        scalable.groups.forget(subscription);
         self.note(now, format!("delete subscription {subscription} on {topic}"));
         self.on_segments(topic, now, |t, effects| {
-            t.delete_subscription(subscription, effects);
+            if !t.has_consumers(subscription) {
+                t.delete_subscription(subscription, effects);
+            }
         });
         Ok(())
     }
 
-    /// Moves a subscription to the first message published at or after a time, on every segment. 500 when there is no
-    /// such topic; a subscription that does not exist stays where it is.
+    /// Moves a subscription to the first message published at or after a time, on every segment. Where the segment was
+    /// sealed before, that is behind all of its messages: they are acknowledged, and its consumers stay. 500 when there is
+    /// no such topic; a subscription that does not exist stays where it is.
     pub fn seek_scalable_subscription(
         &mut self,
         topic: &TopicName,
@@ -49,8 +62,16 @@ impl Cluster {
     ) -> Result<(), AdminError> {
         self.existing_topic(topic)?;
         self.note(now, format!("seek subscription {subscription} on {topic} to {time}"));
+        let sealed: BTreeSet<TopicName> = self.scalable.get(topic).map_or_else(BTreeSet::new, |scalable| {
+            let before = scalable.layout.segments().filter(|s| s.sealed_at_ms.is_some_and(|at| at <= time));
+            before.map(|segment| scalable.stored_name(segment)).collect()
+        });
         self.on_segments(topic, now, |t, effects| {
-            t.reset_subscription(subscription, time, effects);
+            if sealed.contains(t.name()) {
+                t.skip_all(subscription, now, effects);
+            } else {
+                t.reset_subscription(subscription, time, effects);
+            }
         });
         self.subscription_moved(topic, subscription, now);
         self.settle(now);

@@ -172,6 +172,7 @@ mod tests {
             key_hash,
             hash_min,
             batch: false,
+            chunk: None,
         };
         let canonical = |hash_min, key_hash| buckets.canonical(&stored(hash_min, key_hash));
         assert_eq!(canonical(None, 0), 1);

@@ -33,6 +33,8 @@ pub(super) struct Scope<'a> {
     pub(super) ledger: &'a Ledger,
     /// The partition that message ids name; -1 on a topic that is no partition.
     pub(super) partition: i32,
+    /// As in the topic's configuration.
+    pub(super) end_is_read_once: bool,
     pub(super) now: Millis,
     pub(super) effects: &'a mut Effects,
 }

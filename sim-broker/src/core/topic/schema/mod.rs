@@ -25,6 +25,11 @@ impl SharedSchemas {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets them, for all that have them.
+    pub fn clear(&self) {
+        self.lock().versions.clear();
+    }
+
     /// Whether no stored topic has these schemas any more, and this is the last handle.
     pub fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1

@@ -351,3 +351,24 @@ fn consumer_stats_tell_permits_and_backlog() {
     assert_eq!(known.r#type.as_deref(), Some("Shared"));
     assert_eq!(stats(&answers[1]).error_code, Some(ServerError::ConsumerNotFound as i32));
 }
+
+#[test]
+fn chunks_of_a_message_go_to_one_consumer() {
+    let mut rig = Rig::new();
+    let chunk = |uuid: &str, chunk_id| MessageMetadata {
+        uuid: Some(uuid.into()),
+        chunk_id: Some(chunk_id),
+        num_chunks_from_msg: Some(3),
+        ..keyed("k")
+    };
+    rig.consumer(c(1, 0), SubType::Shared, 2);
+    rig.consumer(c(2, 0), SubType::Shared, 10);
+    rig.store([chunk("a", 0)]);
+    rig.store([chunk("b", 0)]);
+    rig.store([chunk("a", 1), chunk("b", 1)]);
+    // The first consumer has no room for the last chunk: it waits for it, and what is behind it does not.
+    rig.store([chunk("a", 2), chunk("b", 2)]);
+    rig.expect(&["1 MESSAGE 0 0", "2 MESSAGE 0 1", "1 MESSAGE 0 2", "2 MESSAGE 0 3", "2 MESSAGE 0 5"]);
+    rig.flow(c(1, 0), 1);
+    rig.expect(&["1 MESSAGE 0 4"]);
+}

@@ -1,7 +1,7 @@
 //! The topic as a whole: terminate, close, copy, schemas.
 
 use super::*;
-use crate::core::topic::{Assigned, CopyRule, Start};
+use crate::core::topic::{Assigned, Start};
 
 #[test]
 fn a_terminated_topic_takes_nothing_more() {
@@ -113,9 +113,7 @@ fn one_that_the_broker_closes_makes_room_for_the_next() {
 }
 
 #[test]
-fn children_take_over_subscriptions_from_the_beginning() {
-    let child =
-        || Topic::new(TopicName::parse("child").unwrap(), TopicConfig::default(), 8, Default::default());
+fn durable_subscriptions_are_those_that_stay() {
     let mut rig = Rig::new();
     rig.consumer(c(1, 0), SubType::Shared, 0);
     rig.subscribe(c(2, 0), SubType::Shared, |command| command.subscription = "left".into()).unwrap();
@@ -123,13 +121,7 @@ fn children_take_over_subscriptions_from_the_beginning() {
     rig.reader(c(1, 1), id(0));
     assert!(rig.topic.create_subscription("admin", Start::Latest));
     assert!(!rig.topic.create_subscription("admin", Start::Latest));
-    let names = |topic: &Topic| topic.stats().subscriptions.into_iter().map(|s| s.name).collect::<Vec<_>>();
-    let mut all = child();
-    rig.topic.copy_subscriptions_to(&mut all, CopyRule::Durable);
-    assert_eq!(names(&all), ["admin", "left", "s"]);
-    let mut some = child();
-    rig.topic.copy_subscriptions_to(&mut some, CopyRule::ConnectedOrAdmin);
-    assert_eq!(names(&some), ["admin", "s"]);
+    assert_eq!(rig.topic.durable_subscriptions().collect::<Vec<_>>(), ["admin", "left", "s"]);
 }
 
 #[test]
@@ -238,4 +230,67 @@ fn schema_commands_answer_with_versions_or_errors() {
             error(ServerError::IncompatibleSchema),
         ]
     );
+}
+
+/// A sealed topic of a broker on which the end is read once, with a shared subscription that has acknowledged everything.
+fn read_once() -> Rig {
+    let mut rig = Rig::new();
+    rig.topic.config_mut().end_is_read_once = true;
+    rig.store([keyed("a")]);
+    rig.terminate();
+    rig.consumer(c(1, 0), SubType::Shared, 10);
+    rig.quiet();
+    rig.ack(c(1, 0), &[0]);
+    rig.expect(&["1 END 0"]);
+    rig
+}
+
+#[test]
+fn where_the_end_is_read_once_a_late_consumer_of_a_queue_is_not_told() {
+    let mut rig = read_once();
+    // The consumer read up to the end and left: that read stays behind.
+    rig.close_consumer(c(1, 0));
+    rig.consumer(c(2, 0), SubType::Shared, 10);
+    rig.flow(c(2, 0), 10);
+    rig.expect(&[]);
+    // An acknowledgement, though of nothing new, tells it.
+    rig.ack(c(2, 0), &[0]);
+    rig.expect(&["2 END 0"]);
+}
+
+#[test]
+fn where_the_end_is_read_once_moving_the_subscription_does_not_tell_it_again() {
+    let mut rig = read_once();
+    rig.seek(c(1, 0), None, Some(rig.now + 1)).unwrap();
+    rig.consumer(c(1, 1), SubType::Shared, 10);
+    rig.expect(&[]);
+    // What is there again is delivered, and what is acknowledged last tells of the end.
+    rig.seek(c(1, 1), None, Some(0)).unwrap();
+    rig.consumer(c(1, 2), SubType::Shared, 10);
+    rig.expect(&["1 MESSAGE 2 0"]);
+    rig.ack(c(1, 2), &[0]);
+    rig.expect(&["1 END 2"]);
+}
+
+#[test]
+fn a_read_that_waited_when_the_topic_was_sealed_goes_with_the_last_consumer() {
+    let mut rig = Rig::new();
+    rig.topic.config_mut().end_is_read_once = true;
+    rig.consumer(c(1, 0), SubType::Shared, 10);
+    rig.consumer(c(2, 0), SubType::Shared, 10);
+    rig.terminate();
+    rig.expect(&["1 END 0", "2 END 0"]);
+    rig.close_consumer(c(1, 0));
+    rig.quiet();
+    rig.consumer(c(3, 0), SubType::Shared, 10);
+    rig.expect(&[]);
+    rig.disconnect(2);
+    rig.disconnect(3);
+    // Nobody has read the end yet, so the first one is told, and the next is not.
+    rig.consumer(c(4, 0), SubType::Shared, 10);
+    rig.expect(&["4 END 0"]);
+    rig.close_consumer(c(4, 0));
+    rig.quiet();
+    rig.consumer(c(5, 0), SubType::Shared, 10);
+    rig.expect(&[]);
 }
