@@ -7,12 +7,15 @@ use stc_proto::{
     Command, Frame,
     pulsar::{CommandCloseConsumer, CommandCloseProducer},
 };
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{runtime::Handle, sync::mpsc, task::JoinSet};
 
 use crate::{
     client::Shared,
     connection::{Answer, Connection, Event, EventKind, EventSender, Party},
-    core::{deviant::Deviant, error::Error},
+    core::{
+        deviant::Deviant,
+        error::{Category, Error},
+    },
 };
 
 /// How long the answer to CLOSE_PRODUCER or CLOSE_CONSUMER is waited for.
@@ -77,7 +80,9 @@ impl Attachments {
         }
         let id = match self.party {
             Party::Consumer | Party::Registration => self.client.consumer_id(),
-            Party::Producer | Party::Session | Party::Coordinators => self.client.producer_id(),
+            Party::Producer | Party::Session | Party::Coordinators | Party::Namespace => {
+                self.client.producer_id()
+            }
         };
         if let Some(before) = self.ids.insert(segment, id) {
             self.segments.remove(&before);
@@ -249,7 +254,7 @@ fn close(party: Party, id: u64, request_id: u64) -> Command {
         Party::Consumer | Party::Registration => {
             CommandCloseConsumer { consumer_id: id, request_id, ..Default::default() }.into()
         }
-        Party::Producer | Party::Session | Party::Coordinators => {
+        Party::Producer | Party::Session | Party::Coordinators | Party::Namespace => {
             CommandCloseProducer { producer_id: id, request_id, ..Default::default() }.into()
         }
     }
@@ -265,11 +270,101 @@ pub(crate) fn assigned(command: &Command) -> Option<String> {
     url.clone().filter(|url| !url.is_empty())
 }
 
+/// An attachment that is asked for. One that is given up before anybody took it is taken back: the broker has granted it,
+/// or may do so still.
+pub(crate) struct Asked {
+    client: Arc<Shared>,
+    connection: Arc<Connection>,
+    party: Party,
+    id: u64,
+    /// PRODUCER or SUBSCRIBE that is not answered.
+    request_id: Option<u64>,
+    settled: bool,
+}
+
+impl Asked {
+    /// For a producer or consumer that is about to be asked for; its events go to `events`.
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection is lost.
+    pub(crate) fn begin(
+        client: Arc<Shared>,
+        connection: Arc<Connection>,
+        (party, id): (Party, u64),
+        events: EventSender,
+    ) -> Result<Self, Error> {
+        connection.register(party, id, events)?;
+        Ok(Asked { client, connection, party, id, request_id: None, settled: false })
+    }
+
+    /// Sends PRODUCER or SUBSCRIBE and waits for its answer; without `limit` as long as the connection lives.
+    ///
+    /// # Errors
+    /// As for [`Connection::request`].
+    pub(crate) async fn request(
+        &mut self,
+        request_id: u64,
+        command: impl Into<Command>,
+        limit: Option<Duration>,
+    ) -> Result<Command, Error> {
+        self.request_id = Some(request_id);
+        let answer = self.connection.request(request_id, command, limit).await;
+        self.request_id = None;
+        answer
+    }
+
+    /// The broker granted it, and it is taken.
+    pub(crate) fn taken(mut self) -> Arc<Connection> {
+        self.settled = true;
+        self.connection.clone()
+    }
+
+    /// It was not granted; after a time-out the broker may grant it still.
+    pub(crate) fn failed(mut self, error: &Error) {
+        self.settled = error.category() != Category::Timeout;
+        self.connection.unregister(self.party, self.id);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        self.connection.unregister(self.party, self.id);
+        let (party, id, request_id) = (self.party, self.id, self.client.pool.request_id());
+        let command = close(party, id, request_id);
+        let (Some(asked), Ok(runtime)) = (self.request_id, Handle::try_current()) else {
+            self.connection.send(command);
+            return;
+        };
+        let late = self.connection.wait_on(asked, "PRODUCER or SUBSCRIBE");
+        let Ok(closed) = self.connection.begin(request_id, command) else { return };
+        // Nothing that this holds lets client or connection live longer.
+        let limit = self.client.operation_timeout;
+        let (client, connection) = (Arc::downgrade(&self.client), Arc::downgrade(&self.connection));
+        runtime.spawn(async move {
+            if granted_behind(closed, late, limit).await
+                && let (Some(client), Some(connection)) = (client.upgrade(), connection.upgrade())
+            {
+                connection.send(close(party, id, client.pool.request_id()));
+            }
+        });
+    }
+}
+
+/// Whether a broker answered a close, since it knew of nothing to close yet, and granted what was to be closed after that.
+async fn granted_behind(closed: Answer, mut late: Answer, limit: Duration) -> bool {
+    // An error says too that the broker is past it.
+    let _ = closed.wait(Some(CLOSE_TIMEOUT)).await;
+    !late.is_there() && late.wait(Some(limit)).await.is_ok()
+}
+
 /// How an attempt to attach a segment ended.
 pub(crate) struct Outcome<T> {
     pub(crate) segment: u64,
     /// Of the producer or consumer.
     pub(crate) id: u64,
     pub(crate) generation: u64,
-    pub(crate) result: Result<(Arc<Connection>, T), Error>,
+    pub(crate) result: Result<(Asked, T), Error>,
 }

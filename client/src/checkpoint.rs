@@ -68,9 +68,10 @@ impl<T: 'static> CheckpointConsumer<T> {
     /// Waits for a message (client-api §4).
     ///
     /// # Errors
-    /// `AlreadyClosed` once the consumer is closed.
+    /// `AlreadyClosed` once the consumer is closed; `Crypto` in the place of a message that cannot be decrypted, which stays
+    /// unacknowledged.
     pub async fn receive(&self) -> Result<Message<T>, Error> {
-        Ok(self.received(self.handle.receive().await?))
+        self.received(self.handle.receive().await?)
     }
 
     /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
@@ -78,7 +79,7 @@ impl<T: 'static> CheckpointConsumer<T> {
     /// # Errors
     /// As for [`CheckpointConsumer::receive`].
     pub async fn receive_timeout(&self, limit: Duration) -> Result<Option<Message<T>>, Error> {
-        Ok(self.handle.receive_timeout(limit).await?.map(|delivery| self.received(delivery)))
+        self.handle.receive_timeout(limit).await?.map(|delivery| self.received(delivery)).transpose()
     }
 
     /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
@@ -88,7 +89,7 @@ impl<T: 'static> CheckpointConsumer<T> {
     /// As for [`CheckpointConsumer::receive`].
     pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
         let taken = self.handle.receive_multi(max, limit).await?;
-        Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
+        taken.into_iter().map(|delivery| self.received(delivery)).collect()
     }
 
     /// Captures the position (client-api §4.3): everything that was received up to now, in every part of the topic
@@ -117,7 +118,10 @@ impl<T: 'static> CheckpointConsumer<T> {
         self.handle.close().await
     }
 
-    fn received(&self, CheckpointDelivery { generation, delivery, .. }: CheckpointDelivery) -> Message<T> {
+    fn received(
+        &self,
+        CheckpointDelivery { generation, delivery, .. }: CheckpointDelivery,
+    ) -> Result<Message<T>, Error> {
         self.handle.tell(Request::Consumed { segment: delivery.segment, generation });
         Message::new(delivery, self.handle.face.topic.clone(), self.schema.clone())
     }

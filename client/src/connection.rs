@@ -60,6 +60,8 @@ pub(crate) enum Party {
     Registration,
     /// A watch of the transaction coordinators.
     Coordinators,
+    /// A watch of a namespace's topics.
+    Namespace,
 }
 
 /// How connections introduce themselves and when they count as dead.
@@ -270,6 +272,19 @@ impl Connection {
         Ok(Answer { answer, name, address: self.address.clone(), _forget: forget })
     }
 
+    /// Waits on for the answer to a request whose [`Answer`] was dropped, if it did not come before.
+    pub(crate) fn wait_on(&self, request_id: u64, name: &'static str) -> Answer {
+        let (sender, answer) = oneshot::channel();
+        let mut state = lock(&self.state);
+        // Without an entry the sender is dropped: the connection is lost.
+        if state.lost.is_none() {
+            state.requests.insert(request_id, sender);
+        }
+        drop(state);
+        let forget = ForgetRequest { state: self.state.clone(), request_id };
+        Answer { answer, name, address: self.address.clone(), _forget: forget }
+    }
+
     /// Sends a request whose answer goes to a registered party.
     pub(crate) fn ask(&self, party: Party, id: u64, request_id: u64, command: impl Into<Command>) {
         lock(&self.state).expected.insert(request_id, (party, id));
@@ -304,6 +319,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Whether it has come, or cannot come.
+    pub(crate) fn is_there(&mut self) -> bool {
+        !matches!(self.answer.try_recv(), Err(oneshot::error::TryRecvError::Empty))
+    }
+
     /// Waits for it; without `limit` as long as the connection lives.
     ///
     /// # Errors
@@ -503,6 +523,9 @@ impl Task {
                     None => Ok(()),
                 };
                 self.answer(*request_id, answer.map(|()| frame.command));
+            }
+            C::WatchScalableTopicsUpdate(update) => {
+                self.hand_on(Party::Namespace, update.watch_id, frame);
             }
             C::WatchTcAssignmentsUpdate(update) => {
                 self.hand_on(Party::Coordinators, update.watch_id, frame);

@@ -7,10 +7,7 @@ mod transactions;
 use std::{sync::Arc, time::Duration};
 
 use stc_proto::pulsar::CommandSubscribe;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, timeout_at},
-};
+use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::actor::Actor;
 use crate::{
@@ -18,14 +15,18 @@ use crate::{
     core::{
         consumer::{Core, LifeConfig, Subscribe},
         deviant::{Deviance, Deviant},
+        encryption::policy::ConsumerEncryption,
         error::{Category, Error},
     },
     layout_watch::LayoutWatch,
-    receive_queue::{Queued, ReceiveQueue},
+    receive_queue::{Inlet, Outlet, Queued, ReceiveQueue},
     registration::Registrant,
-    schema::{Schema, Writers},
+    schema::Writers,
     transaction::{Operation, Transaction},
 };
+
+/// How many requests of the application a task takes at once; then it is the turn of other events.
+pub(crate) const REQUESTS: usize = 256;
 
 /// Tells a task's requester how it went.
 pub(crate) type Done = oneshot::Sender<Result<(), Error>>;
@@ -41,7 +42,7 @@ pub(crate) trait Kind: Clone + Send + Sync + 'static {
     /// What handles ask of the task besides the close.
     type Request: Send;
 
-    /// What brokers answer later.
+    /// What somebody answers later that the task waits for beside everything else.
     type Answer: Send;
 
     /// The application asks for something.
@@ -58,8 +59,13 @@ pub(crate) trait Kind: Clone + Send + Sync + 'static {
     /// A message goes into the receive queue.
     fn arrives(_face: &Face<DeliveryOf<Self>>, _delivery: &DeliveryOf<Self>) {}
 
-    /// A broker answered.
+    /// Whoever the task waited for answered.
     fn answered(actor: &mut Actor<Self>, answer: Self::Answer);
+
+    /// Lets go of what is left once nothing is attached any more.
+    fn finish(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
     /// SUBSCRIBE for a segment, but for what the task fills in: topic, metadata and ids.
     fn subscribe(
@@ -78,11 +84,9 @@ pub(crate) enum Request<R> {
 /// What handles and the task share.
 pub(crate) struct Face<D: Queued> {
     pub(crate) topic: Arc<str>,
-    pub(crate) queue: ReceiveQueue<D>,
+    pub(crate) queue: Inlet<D>,
     pub(crate) deviance: Deviance,
     client: Arc<Shared>,
-    /// How many messages are enough to wait for.
-    receiver_queue: usize,
 }
 
 /// What a consumer's task is begun with.
@@ -93,43 +97,50 @@ pub(crate) struct Beginning<K: Kind> {
     /// `None` for one that no controller is told of.
     pub(crate) registrant: Option<Registrant>,
     pub(crate) receiver_queue: u32,
+    /// The queue of a consumer of many topics and the number of this one's lane in it; `None` for one of its own.
+    pub(crate) lane: Option<(Arc<ReceiveQueue<DeliveryOf<K>>>, u64)>,
+    /// Whether the schema wants to know what messages were written with.
+    pub(crate) wants_writer: bool,
 }
 
 /// The consumer as the application holds it. All clones are one consumer; it closes when the last one is dropped.
 pub(crate) struct Handle<K: Kind> {
     requests: mpsc::UnboundedSender<Request<K::Request>>,
     pub(crate) face: Arc<Face<DeliveryOf<K>>>,
+    pub(crate) outlet: Outlet<DeliveryOf<K>>,
 }
 
 impl<K: Kind> Clone for Handle<K> {
     fn clone(&self) -> Self {
-        Handle { requests: self.requests.clone(), face: self.face.clone() }
+        Handle { requests: self.requests.clone(), face: self.face.clone(), outlet: self.outlet.clone() }
     }
 }
 
 impl<K: Kind> Handle<K> {
     /// Starts the task and waits until everything that is wanted is attached.
-    pub(crate) async fn open<T: 'static>(
+    pub(crate) async fn open(
         client: Arc<Shared>,
         alive: mpsc::Sender<()>,
-        beginning: Beginning<K>,
-        schema: &dyn Schema<T>,
+        mut beginning: Beginning<K>,
     ) -> Result<Self, Error> {
-        let writers =
-            schema.wants_writer().then(|| Writers::new(client.clone(), beginning.watch.state.clone()));
+        let state = || beginning.watch.state.clone();
+        let writers = beginning.wants_writer.then(|| Writers::new(client.clone(), state()));
+        let topic: Arc<str> = beginning.core.topic().into();
+        let (queue, lane) = beginning.lane.take().unwrap_or_else(|| (Arc::new(ReceiveQueue::new()), 0));
+        let enough = beginning.receiver_queue as usize;
+        let outlet = Outlet { queue: queue.clone(), deviance: client.deviance, enough };
         let face = Arc::new(Face {
-            topic: beginning.core.topic().into(),
-            queue: ReceiveQueue::new(writers),
+            topic: topic.clone(),
+            queue: Inlet::new(queue, lane, topic, writers),
             deviance: client.deviance,
             client: client.clone(),
-            receiver_queue: beginning.receiver_queue as usize,
         });
         let (requests, receiver) = mpsc::unbounded_channel();
         let (opened, ready) = oneshot::channel();
         let actor = Actor::new(client, beginning, receiver, face.clone(), opened, alive);
         tokio::spawn(actor.run());
         // Dropped on failure, the consumer leaves and closes what is attached so far.
-        let handle = Handle { requests, face };
+        let handle = Handle { requests, face, outlet };
         match ready.await {
             Ok(opened) => opened.map(|()| handle),
             Err(_) => Err(Error::closed("client")),
@@ -137,17 +148,11 @@ impl<K: Kind> Handle<K> {
     }
 
     pub(crate) async fn receive(&self) -> Result<DeliveryOf<K>, Error> {
-        self.face.queue.pop().await
+        Ok(self.outlet.receive().await?.delivery)
     }
 
     pub(crate) async fn receive_timeout(&self, limit: Duration) -> Result<Option<DeliveryOf<K>>, Error> {
-        match timeout_at(Instant::now() + limit, self.receive()).await {
-            Ok(delivery) => Ok(Some(delivery?)),
-            Err(_) if self.face.deviance.is(Deviant::ReceiveTimeoutIsError) => {
-                Err(Error::timeout("no message came in time"))
-            }
-            Err(_) => Ok(None),
-        }
+        Ok(self.outlet.receive_timeout(limit).await?.map(|received| received.delivery))
     }
 
     pub(crate) async fn receive_multi(
@@ -155,13 +160,20 @@ impl<K: Kind> Handle<K> {
         max: usize,
         limit: Duration,
     ) -> Result<Vec<DeliveryOf<K>>, Error> {
-        let max = max + usize::from(self.face.deviance.is(Deviant::ReceiveManyIgnoresMax));
-        self.face.queue.pop_many(max, self.face.receiver_queue, Instant::now() + limit).await
+        let received = self.outlet.receive_multi(max, limit).await?;
+        Ok(received.into_iter().map(|received| received.delivery).collect())
     }
 
     /// Tells the task something that needs no answer; on a closed consumer nobody listens.
     pub(crate) fn tell(&self, request: K::Request) {
         let _ = self.requests.send(Request::Own(request));
+    }
+
+    /// # Errors
+    /// `AlreadyClosed`.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        let open = !self.face.queue.is_closed() && !self.requests.is_closed();
+        open.then_some(()).ok_or_else(|| Error::closed("consumer"))
     }
 
     /// Asks the task for something.
@@ -199,8 +211,9 @@ impl<K: Kind> Handle<K> {
 }
 
 /// What the state machine of a consumer of this client has to know of it.
-pub(crate) fn life(client: &Shared) -> LifeConfig {
+pub(crate) fn life(client: &Shared, encryption: Option<ConsumerEncryption>) -> LifeConfig {
     LifeConfig {
+        encryption,
         open_limit: client.operation_timeout.as_millis() as u64,
         backoff: client.backoff,
         deviance: client.deviance,

@@ -12,20 +12,21 @@ use stc_proto::{
     pulsar::{CommandScalableTopicClose, CommandScalableTopicLookup, CommandScalableTopicUpdate},
 };
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{Notify, watch},
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
 
 use crate::{
     client::Shared,
-    connection::{Connection, Event, EventKind, Party},
+    connection::{Event, EventKind, Party},
     core::{
         backoff::Backoff,
-        deviant::Deviant,
+        deviant::{Deviance, Deviant},
         error::{Category, Error},
         tracker::{Applied, Tracker, View},
     },
+    watching::{Updates, Watching},
 };
 
 /// What a layout watch tells.
@@ -70,33 +71,20 @@ impl Drop for LayoutWatch {
 }
 
 /// The session as it is now; `None` while it is not open.
-type SharedSession = Arc<Mutex<Option<Session>>>;
-
-/// A session on one connection. Dropping it sends SCALABLE_TOPIC_CLOSE.
-struct Session {
-    connection: Arc<Connection>,
-    id: u64,
-    close_on_wire: bool,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.connection.unregister(Party::Session, self.id);
-        if self.close_on_wire && self.connection.is_open() {
-            self.connection.send(Command::from(CommandScalableTopicClose { session_id: self.id }));
-        }
-    }
-}
+type SharedSession = Arc<Mutex<Option<Watching>>>;
 
 /// Parses a topic name as applications give it: canonical, or one of the forms of the migration bridge.
 ///
 /// # Errors
 /// `InvalidConfiguration` for anything that is no such name.
-pub(crate) fn parse_topic(name: Option<&str>) -> Result<TopicName, Error> {
+pub(crate) fn parse_topic(name: Option<&str>, deviance: Deviance) -> Result<TopicName, Error> {
     let invalid = |why: String| Error::new(Category::InvalidConfiguration, why);
     let name = name.ok_or_else(|| invalid("no topic is set".into()))?;
     let topic = TopicName::parse(name).map_err(|error| invalid(error.to_string()))?;
     match topic.domain() {
+        _ if deviance.is(Deviant::ShortNameIsScalable) && !name.contains("://") => {
+            Ok(topic.with_domain(Domain::Topic))
+        }
         Domain::Topic | Domain::Persistent => Ok(topic),
         Domain::NonPersistent | Domain::Segment => {
             Err(invalid(format!("{name}: a topic:// or persistent:// name is needed")))
@@ -104,24 +92,26 @@ pub(crate) fn parse_topic(name: Option<&str>) -> Result<TopicName, Error> {
     }
 }
 
-/// Opens a layout watch and waits for its first layout.
+/// Opens a layout watch and waits for its first layout. With `create` a topic that is absent is created where the policy
+/// permits, whenever it is looked up.
 ///
 /// # Errors
 /// What the first update says (error-model §4), `NotSupported` without broker support, and what connecting fails with
 /// once the operation's time is over.
-pub(crate) async fn open(client: &Arc<Shared>, topic: TopicName) -> Result<LayoutWatch, Error> {
+pub(crate) async fn open(client: &Arc<Shared>, topic: TopicName, create: bool) -> Result<LayoutWatch, Error> {
     let one_for_all = client.deviance.is(Deviant::OneSessionId);
     let id = if one_for_all { 1 } else { client.session_id() };
     let mut follower = Follower {
         client: client.clone(),
         id,
         given: topic.clone(),
+        create,
         tracker: Tracker::new(client.deviance),
         backoff: Backoff::new(client.backoff, client.rng()),
     };
     let deadline = Instant::now() + client.operation_timeout;
     let (session, events) = loop {
-        let failure = match follower.establish(&topic, true).await {
+        let failure = match follower.establish(&topic, create).await {
             Ok(opened) => break opened,
             Err(failure) => failure,
         };
@@ -164,14 +154,14 @@ enum Failure {
     Unreachable(Error),
 }
 
-type Events = mpsc::UnboundedReceiver<Event>;
-
 /// Follows the layouts of one topic.
 struct Follower {
     client: Arc<Shared>,
     id: u64,
     /// The name that the application gave.
     given: TopicName,
+    /// Whether looking it up may create it.
+    create: bool,
     tracker: Tracker,
     backoff: Backoff,
 }
@@ -179,16 +169,16 @@ struct Follower {
 impl Follower {
     /// Opens the session under this name and applies its first layout.
     /// With `create` a topic that is absent is created where the policy permits.
-    async fn establish(&mut self, name: &TopicName, create: bool) -> Result<(Session, Events), Failure> {
+    async fn establish(&mut self, name: &TopicName, create: bool) -> Result<(Watching, Updates), Failure> {
         let client = self.client.clone();
         let connection = client.pool.lookup(name.as_str()).await.map_err(Failure::Unreachable)?;
         if !connection.supports_scalable_topics() && !client.deviance.is(Deviant::IgnoreFeatureFlags) {
             let why = format!("{} does not advertise support for scalable topics", connection.address());
             return Err(Failure::Refused(Error::new(Category::NotSupported, why)));
         }
-        let (sender, mut events) = mpsc::unbounded_channel();
-        connection.register(Party::Session, self.id, sender).map_err(Failure::Unreachable)?;
-        let mut session = Session { connection: connection.clone(), id: self.id, close_on_wire: true };
+        let close = CommandScalableTopicClose { session_id: self.id };
+        let (mut session, mut events) = Watching::begin(connection.clone(), Party::Session, self.id, close)
+            .map_err(Failure::Unreachable)?;
         let create = (!create || client.deviance.is(Deviant::NeverCreates)).then_some(false);
         connection.send(Command::from(CommandScalableTopicLookup {
             session_id: self.id,
@@ -215,17 +205,19 @@ impl Follower {
                 if client.deviance.is(Deviant::IgnoreWatchError) {
                     continue;
                 }
-                // The broker keeps no session that it refused.
-                session.close_on_wire = false;
+                session.end_silently();
                 let message = update.message.unwrap_or_default();
                 return Err(Failure::Refused(Error::server(error, &message)));
             }
+            self.tracker.look_up();
             if let Err(error) = self.apply(update)
                 && self.tracker.current().is_none()
             {
                 return Err(Failure::Refused(error));
             }
-            session.close_on_wire = !client.deviance.is(Deviant::NoWatchClose);
+            if client.deviance.is(Deviant::NoWatchClose) {
+                session.end_silently();
+            }
             return Ok((session, events));
         }
     }
@@ -272,7 +264,7 @@ impl Follower {
         }
     }
 
-    fn start(self, view: View, session: Option<Session>, events: Option<Events>) -> LayoutWatch {
+    fn start(self, view: View, session: Option<Watching>, events: Option<Updates>) -> LayoutWatch {
         let (state, receiver) = watch::channel(WatchState { view, revision: 1, synced: true });
         let session = Arc::new(Mutex::new(session));
         let (refresh, doubted) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
@@ -285,7 +277,7 @@ impl Follower {
         mut self,
         state: watch::Sender<WatchState>,
         session: SharedSession,
-        mut events: Option<Events>,
+        mut events: Option<Updates>,
         refresh: Arc<Notify>,
         doubted: Arc<AtomicBool>,
     ) {
@@ -316,7 +308,7 @@ impl Follower {
             let (opened, again) = loop {
                 sleep(std::time::Duration::from_millis(self.backoff.delay())).await;
                 let name = self.name_again();
-                match self.establish(&name, !doubted).await {
+                match self.establish(&name, self.create && !doubted).await {
                     Ok(opened) => break opened,
                     Err(Failure::Refused(error) | Failure::Unreachable(error)) => {
                         tracing::debug!(topic = %name, %error, "opening the layout watch again failed");
@@ -334,9 +326,13 @@ impl Follower {
     /// migrated names no topic yet, and looking it up would create one.
     fn name_again(&self) -> TopicName {
         match self.tracker.current() {
-            Some(view) if !view.layout.is_legacy() => view.topic.clone(),
+            Some(view) if !view.layout.is_legacy() || self.renames_classic() => view.topic.clone(),
             _ => self.given.clone(),
         }
+    }
+
+    fn renames_classic(&self) -> bool {
+        self.client.deviance.is(Deviant::RewatchesCanonicalName)
     }
 
     fn publish(&self, state: &watch::Sender<WatchState>) -> bool {
@@ -362,7 +358,7 @@ impl Follower {
     }
 }
 
-async fn next(events: &mut Option<Events>) -> Option<Event> {
+async fn next(events: &mut Option<Updates>) -> Option<Event> {
     match events {
         Some(events) => events.recv().await,
         None => std::future::pending().await,

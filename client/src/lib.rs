@@ -38,6 +38,8 @@
 //! | `message` | a received message |
 //! | `schema` | values to payloads and back |
 //! | `layout_watch` | resolves a topic and follows its layout |
+//! | `watching` | what every watch is on its connection |
+//! | `namespace_watch` | the topics of a namespace, as the broker tells them |
 //! | `attachments` | per-segment producers and consumers on their connections |
 //! | `receive_queue` | the one queue of a consumer |
 //! | `blocking` | the same for code without async |
@@ -47,7 +49,7 @@
 //! | `tls`, `authentication` | whom the client trusts; who it is |
 //! | `address`, `clock` | service URLs; what time it is |
 //!
-//! Not offered yet: namespace subscriptions, dead letters, chunked and encrypted messages.
+//! Not offered yet: chunked and encrypted messages.
 
 mod address;
 mod attachments;
@@ -61,6 +63,7 @@ mod consumer;
 mod core;
 mod layout_watch;
 mod message;
+mod namespace_watch;
 mod pool;
 mod producer;
 mod queue;
@@ -71,6 +74,7 @@ mod stream;
 mod tls;
 mod transaction;
 mod transport;
+mod watching;
 
 pub use address::BrokerAddress;
 pub use authentication::{Authentication, TokenAuthentication};
@@ -80,6 +84,10 @@ pub use clock::{Clock, SystemClock};
 
 pub use core::{
     checkpoint::position::Checkpoint,
+    encryption::policy::{
+        ConsumerCryptoFailure, ConsumerEncryption, EncryptionContext, EncryptionKey, PrivateKeyProvider,
+        ProducerCryptoFailure, ProducerEncryption, PublicKeyProvider, StaticKeys, WrappedKey,
+    },
     error::{Category, Error},
     message_id::MessageId,
     transaction::TransactionState,
@@ -88,7 +96,7 @@ pub use message::Message;
 pub use producer::{
     AccessMode, Compression, MessageBuilder, Producer, ProducerBuilder, QueueFull, SendTicket,
 };
-pub use queue::{InitialPosition, QueueConsumer, QueueConsumerBuilder};
+pub use queue::{DeadLetterPolicy, InitialPosition, QueueConsumer, QueueConsumerBuilder};
 pub use schema::{
     AutoConsumeSchema, AvroSchema, BoolSchema, BytesSchema, DateSchema, DoubleSchema, Encoded, FieldType,
     FloatSchema, GenericValue, InstantSchema, Int8Schema, Int16Schema, Int32Schema, Int64Schema, JsonSchema,

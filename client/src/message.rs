@@ -13,6 +13,7 @@ use crate::{
     core::{
         consumer::Delivery,
         deviant::Deviant,
+        encryption::policy::EncryptionContext,
         error::Error,
         incoming::Incoming,
         message_id::{MessageId, Position},
@@ -30,14 +31,22 @@ pub struct Message<T> {
 }
 
 impl<T: 'static> Message<T> {
-    pub(crate) fn new(delivery: Delivery, topic: Arc<str>, schema: Arc<dyn Schema<T>>) -> Self {
-        let Delivery { mut id, redelivery_count, message: content, .. } = delivery;
+    /// The message of a delivery, or why the application does not get it.
+    pub(crate) fn new(
+        delivery: Delivery,
+        topic: Arc<str>,
+        schema: Arc<dyn Schema<T>>,
+    ) -> Result<Self, Error> {
+        let Delivery { mut id, redelivery_count, message: mut content, .. } = delivery;
+        if let Some(failure) = content.failure.take() {
+            return Err(content.deviance.report(failure));
+        }
         if content.deviance.is(Deviant::ReceivedIdOff)
             && let Some(position) = id.position()
         {
             id = Position { entry: position.entry + 1, ..position }.into();
         }
-        Message { id, topic, redelivery_count, content, schema }
+        Ok(Message { id, topic, redelivery_count, content, schema })
     }
 
     /// The value, decoded by the consumer's schema.
@@ -58,6 +67,12 @@ impl<T: 'static> Message<T> {
     pub fn payload(&self) -> &Bytes {
         static NOTHING: Bytes = Bytes::new();
         if self.content.deviance.is(Deviant::NoPayload) { &NOTHING } else { &self.content.payload }
+    }
+
+    /// What the payload is encrypted with, when it could not be decrypted and the consumer wants it all the same; `None` for
+    /// every other message.
+    pub fn encryption(&self) -> Option<&EncryptionContext> {
+        self.content.encryption.as_ref()
     }
 
     /// The message's identifier.

@@ -1,16 +1,18 @@
 //! The queue consumer (client-api §4.2): its public handle, and what its task does differently from that of others.
 
 mod builder;
+mod dead_letter;
 mod kind;
 
 use std::{sync::Arc, time::Duration};
 
 pub use builder::{InitialPosition, QueueConsumerBuilder};
+pub use dead_letter::DeadLetterPolicy;
 
 use self::kind::{Queue, Request};
 use crate::{
     consumer::Handle,
-    core::{consumer::Delivery, deviant::Deviant, error::Error, message_id::MessageId},
+    core::{consumer::Delivery, deviant::Deviant, error::Error, message_id::MessageId, queue::position},
     message::Message,
     schema::Schema,
     transaction::Transaction,
@@ -59,13 +61,14 @@ impl<T: 'static> QueueConsumer<T> {
     /// Waits for a message (client-api §4).
     ///
     /// # Errors
-    /// `AlreadyClosed` once the consumer is closed.
+    /// `AlreadyClosed` once the consumer is closed; `Crypto` in the place of a message that cannot be decrypted, which stays
+    /// unacknowledged.
     pub async fn receive(&self) -> Result<Message<T>, Error> {
         if self.handle.face.deviance.is(Deviant::ReceiveDoesNotWait) {
             let message = self.receive_timeout(Duration::ZERO).await?;
             return message.ok_or_else(|| Error::timeout("no message is there"));
         }
-        Ok(self.received(self.handle.receive().await?))
+        self.received(self.handle.receive().await?)
     }
 
     /// Waits for a message, but not longer than this (client-api §4); `None` when the time is over.
@@ -73,7 +76,7 @@ impl<T: 'static> QueueConsumer<T> {
     /// # Errors
     /// As for [`QueueConsumer::receive`].
     pub async fn receive_timeout(&self, limit: Duration) -> Result<Option<Message<T>>, Error> {
-        Ok(self.handle.receive_timeout(limit).await?.map(|delivery| self.received(delivery)))
+        self.handle.receive_timeout(limit).await?.map(|delivery| self.received(delivery)).transpose()
     }
 
     /// Receives up to `max` messages (client-api §4); returns earlier, with fewer or none, when `limit` is over, and
@@ -83,19 +86,21 @@ impl<T: 'static> QueueConsumer<T> {
     /// As for [`QueueConsumer::receive`].
     pub async fn receive_multi(&self, max: usize, limit: Duration) -> Result<Vec<Message<T>>, Error> {
         let taken = self.handle.receive_multi(max, limit).await?;
-        Ok(taken.into_iter().map(|delivery| self.received(delivery)).collect())
+        taken.into_iter().map(|delivery| self.received(delivery)).collect()
     }
 
     /// Acknowledges one message (client-api §4.2): it will not be delivered again. Others, of the same batch too,
     /// stay as they are.
     ///
-    /// Completes when the acknowledgement is on its way; one that a failing connection swallows has the message
-    /// delivered again.
+    /// Completes when the acknowledgement is taken: it goes out in the order of the calls, together with those that follow
+    /// at once, and before a close. One that a failing connection swallows has the message delivered again.
     ///
     /// # Errors
     /// `AlreadyClosed`, or `InvalidConfiguration` for an identifier that is no message's.
     pub async fn acknowledge(&self, id: &MessageId) -> Result<(), Error> {
-        self.handle.ask(|done| Request::Acknowledge(id.clone(), done)).await
+        self.handle.check_open()?;
+        self.handle.tell(Request::Acknowledge(position(id)?));
+        Ok(())
     }
 
     /// Acknowledges one message within a transaction of the same client (client-api §4.2, §6): it counts from the commit
@@ -126,7 +131,7 @@ impl<T: 'static> QueueConsumer<T> {
         self.handle.close().await
     }
 
-    fn received(&self, delivery: Delivery) -> Message<T> {
+    fn received(&self, delivery: Delivery) -> Result<Message<T>, Error> {
         self.handle.tell(Request::Consumed(delivery.segment));
         let topic = if self.handle.face.deviance.is(Deviant::ReportSegmentTopic) {
             format!("{}/{}", self.handle.face.topic.replace("topic://", "segment://"), delivery.segment)
@@ -134,10 +139,10 @@ impl<T: 'static> QueueConsumer<T> {
         } else {
             self.handle.face.topic.clone()
         };
-        let message = Message::new(delivery, topic, self.schema.clone());
+        let message = Message::new(delivery, topic, self.schema.clone())?;
         if self.handle.face.deviance.is(Deviant::BrokenAfterReceive) && message.value().is_err() {
             self.handle.face.queue.close();
         }
-        message
+        Ok(message)
     }
 }

@@ -107,9 +107,14 @@ impl<T> Clone for StreamConsumer<T> {
 }
 
 impl<T: Send + 'static> StreamConsumer<T> {
-    /// The canonical name of the topic.
-    pub fn topic(&self) -> &str {
+    /// The canonical name of the topic; `None` when the consumer has a namespace.
+    pub fn topic(&self) -> Option<&str> {
         self.consumer.topic()
+    }
+
+    /// The namespace as `tenant/namespace`; `None` when the consumer has a topic.
+    pub fn namespace(&self) -> Option<&str> {
+        self.consumer.namespace()
     }
 
     /// The subscription's name.

@@ -15,6 +15,7 @@ use crate::{
         },
         consumer::Core as _,
         deviant::Deviant,
+        encryption::policy::ConsumerEncryption,
         error::{Category, Error},
     },
     layout_watch,
@@ -31,6 +32,7 @@ pub struct CheckpointConsumerBuilder<T> {
     group: Option<String>,
     name: Option<String>,
     receiver_queue: u32,
+    encryption: Option<ConsumerEncryption>,
 }
 
 impl<T: 'static> CheckpointConsumerBuilder<T> {
@@ -43,6 +45,7 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
             group: None,
             name: None,
             receiver_queue: 1000,
+            encryption: None,
         }
     }
 
@@ -77,6 +80,12 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
         self
     }
 
+    /// Decrypts messages with these keys (client-api §4); without them, encrypted messages fail.
+    pub fn encryption(mut self, encryption: ConsumerEncryption) -> Self {
+        self.encryption = Some(encryption);
+        self
+    }
+
     /// Creates the consumer (client-api §4.3). [`Checkpoint::latest`] means the end of the topic during this call.
     ///
     /// # Errors
@@ -96,7 +105,7 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
         }
         let invented = client.deviance.is(Deviant::CheckpointInventsTopic);
         let topic = self.topic.as_deref().or(invented.then_some("topic://public/default/invented"));
-        let topic = layout_watch::parse_topic(topic)?;
+        let topic = layout_watch::parse_topic(topic, client.deviance)?;
         if client.deviance.is(Deviant::RefusesCanonicalName) && topic.domain() == Domain::Topic {
             return Err(Error::new(Category::InvalidConfiguration, "the topic is no classic one"));
         }
@@ -109,7 +118,7 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
             .name
             .filter(|_| !client.deviance.is(Deviant::DropCheckpointNames))
             .unwrap_or_else(|| format!("checkpoint-{:010x}", rng.next() >> 24));
-        let watch = layout_watch::open(&client, topic).await?;
+        let watch = layout_watch::open(&client, topic, true).await?;
         let config = CheckpointConfig {
             start: match self.start.0 {
                 Start::Latest if client.deviance.is(Deviant::LatestCheckpointIsEarliest) => Start::Earliest,
@@ -117,7 +126,7 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
             },
             grouped: self.group.is_some(),
             receiver_queue: self.receiver_queue,
-            life: life(&client),
+            life: life(&client, self.encryption),
         };
         let view = watch.state.borrow().view.clone();
         let core = CheckpointCore::new(config, view, client.rng(), client.clocks.now());
@@ -132,8 +141,16 @@ impl<T: 'static> CheckpointConsumerBuilder<T> {
         });
         let kind = Checkpointing { name, schema: self.schema.info().map(to_wire) };
         let receiver_queue = self.receiver_queue;
-        let beginning = Beginning { kind, core, watch, registrant, receiver_queue };
-        let handle = Handle::open(client, alive, beginning, &*self.schema).await?;
+        let beginning = Beginning {
+            kind,
+            core,
+            watch,
+            registrant,
+            receiver_queue,
+            lane: None,
+            wants_writer: self.schema.wants_writer(),
+        };
+        let handle = Handle::open(client, alive, beginning).await?;
         Ok(CheckpointConsumer { handle, schema: self.schema })
     }
 }

@@ -9,11 +9,11 @@ use stc_proto::{
 };
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
-use super::{Beginning, DeliveryOf, Done, Face, Kind, Request, transactions::Desk};
+use super::{Beginning, DeliveryOf, Done, Face, Kind, REQUESTS, Request, transactions::Desk};
 use crate::{
-    attachments::{Attachments, Outcome, SegmentEvent, assigned},
+    attachments::{Asked, Attachments, Outcome, SegmentEvent, assigned},
     client::Shared,
-    connection::{Connection, EventSender, Party},
+    connection::{EventSender, Party},
     core::{
         consumer::{Core, Effect, EffectOf},
         deviant::Deviant,
@@ -30,7 +30,7 @@ pub(crate) struct Actor<K: Kind> {
     pub(crate) core: K::Core,
     pub(crate) face: Arc<Face<DeliveryOf<K>>>,
     pub(crate) attachments: Attachments,
-    kind: K,
+    pub(crate) kind: K,
     watch: Option<LayoutWatch>,
     revision: u64,
     registration: Option<Registration>,
@@ -99,6 +99,8 @@ impl<K: Kind> Actor<K> {
             self.next(deadline).await;
         }
         // Closed on the wire before anyone is told.
+        self.asking.shutdown().await;
+        self.kind.finish().await;
         drop(self.registration.take());
         drop(self.watch.take());
         self.face.queue.close();
@@ -110,6 +112,7 @@ impl<K: Kind> Actor<K> {
     /// Waits for one event and hands it to the state machine. In a fixed order, so that one seed gives one run.
     async fn next(&mut self, deadline: Option<Instant>) {
         let closing = self.is_closing();
+        let mut asked = Vec::new();
         tokio::select! {
             biased;
             () = layout_changed(&mut self.watch) => self.layout_changed(),
@@ -125,7 +128,7 @@ impl<K: Kind> Actor<K> {
                 answer.into_iter().for_each(|answer| K::answered(self, answer));
             }
             Some(step) = self.desk.next(), if !self.desk.is_idle() => self.transaction_step(step),
-            request = self.requests.recv(), if self.requests_open => self.request(request),
+            _ = self.requests.recv_many(&mut asked, REQUESTS), if self.requests_open => self.requested(asked),
             () = self.client.closing(), if !closing => self.close(),
             () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
             () = sleep(self.close_deadline), if closing => self.core.abort(),
@@ -142,16 +145,19 @@ impl<K: Kind> Actor<K> {
         self.asking.spawn(answer);
     }
 
-    fn request(&mut self, request: Option<Request<K::Request>>) {
-        match request {
-            Some(Request::Own(request)) => K::request(self, request),
-            Some(Request::Close(done)) => {
-                self.closers.push(done);
-                self.close();
-            }
-            None => {
-                self.requests_open = false;
-                self.close();
+    /// What handles ask, in their order; nothing once all of them are dropped.
+    fn requested(&mut self, asked: Vec<Request<K::Request>>) {
+        if asked.is_empty() {
+            self.requests_open = false;
+            self.close();
+        }
+        for request in asked {
+            match request {
+                Request::Own(request) => K::request(self, request),
+                Request::Close(done) => {
+                    self.closers.push(done);
+                    self.close();
+                }
             }
         }
     }
@@ -201,7 +207,8 @@ impl<K: Kind> Actor<K> {
         let Outcome { segment, id, generation, result } = outcome;
         let now = self.client.clocks.now();
         match result {
-            Ok((connection, ())) => {
+            Ok((asked, ())) => {
+                let connection = asked.taken();
                 // First, as the state machine grants permits at once.
                 let early = self.attachments.establish(segment, connection.clone());
                 let at = connection.address().to_string();
@@ -266,8 +273,8 @@ impl<K: Kind> Actor<K> {
                 let (client, events) = (self.client.clone(), self.attachments.sender());
                 let (segment, attempt) = (subscribe.segment, subscribe.attempt);
                 self.attaching.spawn(async move {
-                    let result = self::subscribe(&client, command, attempt.address.as_deref(), events).await;
-                    let result = result.map(|connection| (connection, ()));
+                    let result = self::subscribe(client, command, attempt.address.as_deref(), events).await;
+                    let result = result.map(|asked| (asked, ()));
                     Outcome { segment, id, generation: attempt.generation, result }
                 });
             }
@@ -301,20 +308,22 @@ impl<K: Kind> Actor<K> {
 
 /// Sends SUBSCRIBE for a segment at its broker.
 async fn subscribe(
-    client: &Shared,
+    client: Arc<Shared>,
     mut command: CommandSubscribe,
     address: Option<&str>,
     events: EventSender,
-) -> Result<Arc<Connection>, Error> {
+) -> Result<Asked, Error> {
     let connection = client.pool.connect(&command.topic, address).await?;
     let id = command.consumer_id;
-    connection.register(Party::Consumer, id, events)?;
+    let mut asked = Asked::begin(client.clone(), connection.clone(), (Party::Consumer, id), events)?;
     let request_id = client.pool.request_id();
     command.request_id = request_id;
-    let answer = connection.request(request_id, command, Some(client.operation_timeout)).await;
-    if let Err(error) = answer {
-        connection.unregister(Party::Consumer, id);
-        return Err(error);
+    let answer = asked.request(request_id, command, Some(client.operation_timeout)).await;
+    match answer {
+        Ok(_) => Ok(asked),
+        Err(error) => {
+            asked.failed(&error);
+            Err(error)
+        }
     }
-    Ok(connection)
 }

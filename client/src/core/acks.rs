@@ -29,6 +29,8 @@ enum State {
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
     entries: BTreeMap<EntryId, Vec<State>>,
+    /// By the entry that a large message is complete with: the entries of its other parts.
+    parts: BTreeMap<EntryId, Vec<EntryId>>,
 }
 
 impl Outstanding {
@@ -39,6 +41,20 @@ impl Outstanding {
     /// The broker forgot what it had delivered: it will come again.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        self.parts.clear();
+    }
+
+    /// An entry that arrived has the end of a message whose other parts are in these.
+    pub(crate) fn join(&mut self, id: EntryId, parts: Vec<EntryId>) {
+        self.parts.retain(|id, _| self.entries.contains_key(id));
+        if !parts.is_empty() {
+            self.parts.insert(id, parts);
+        }
+    }
+
+    /// The entries that have the other parts of a message.
+    pub(crate) fn parts(&self, id: EntryId) -> Vec<EntryId> {
+        self.parts.get(&id).cloned().unwrap_or_default()
     }
 
     /// An entry of `count` messages arrived. `ack_set` has a bit for each that is not acknowledged; empty means all.

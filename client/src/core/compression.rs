@@ -1,7 +1,7 @@
 //! Payload compression as all SDKs do it. Decompressing never yields more than the size that the metadata announces,
 //! and that size is bounded: a small entry cannot make the client allocate without limit.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 
 use bytes::Bytes;
 use stc_proto::pulsar::CompressionType;
@@ -71,11 +71,14 @@ pub(crate) fn decompress(
     if plain.len() != size { Err(DecompressError::Size) } else { Ok(plain.into()) }
 }
 
-/// Reads at most one byte more than `size`, so that a longer stream is noticed and not unpacked.
+/// Reads at most one byte more than `size`, so that a longer stream is noticed and not unpacked. A stream may lack its end:
+/// Pulsar's Java clients only flush theirs. What is missing in the middle shows by the size.
 fn read_bounded(reader: impl Read, size: usize) -> Result<Vec<u8>, DecompressError> {
     let mut plain = Vec::new();
-    reader.take(size as u64 + 1).read_to_end(&mut plain).map_err(|_| DecompressError::Corrupt)?;
-    Ok(plain)
+    match reader.take(size as u64 + 1).read_to_end(&mut plain) {
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => Err(DecompressError::Corrupt),
+        _ => Ok(plain),
+    }
 }
 
 #[cfg(test)]
@@ -93,6 +96,18 @@ mod tests {
                 assert_eq!(decompress(kind, &packed, payload.len()).unwrap(), payload, "{kind:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_zlib_stream_may_be_flushed_and_not_ended() {
+        let payload = b"what a Java client compressed".repeat(100);
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&payload).unwrap();
+        encoder.flush().unwrap();
+        let packed = Bytes::copy_from_slice(encoder.get_ref());
+        assert_eq!(decompress(CompressionType::Zlib, &packed, payload.len()).unwrap(), payload);
+        let cut = packed.slice(..packed.len() / 2);
+        assert!(decompress(CompressionType::Zlib, &cut, payload.len()).is_err());
     }
 
     #[test]

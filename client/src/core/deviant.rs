@@ -387,8 +387,52 @@ deviants! {
         "Stamps every entry with the whole ring.";
     StampNominal "stamp-nominal" ["KS-3.5"]
         "Stamps the boundaries of the bucket instead of the hashes present.";
+    BoundaryBelow "boundary-below" ["KS-2.3", "KS-2.6", "KS-3.1"]
+        "Counts the hash at which a bucket starts to the bucket before.";
+    StaleBuckets "stale-buckets" ["KS-5.2"]
+        "Batches for a successor by the boundaries of the segment before it.";
+    FullBatchSpills "full-batch-spills" ["KS-3.1"]
+        "Puts messages of a bucket whose batch is full into the batch of another bucket.";
+    KeylessWholeRing "keyless-whole-ring" ["KS-3.5"]
+        "Stamps entries without keys with the whole ring.";
+    KeylessCountsAsZero "keyless-counts-as-zero" ["KS-3.2", "KS-3.5"]
+        "Takes the bucket hash of a message without a key for 0 where it shares an entry.";
     BatchWithoutObservation "batch-without-observation" ["KS-9.6", "COMPAT-3.6"]
         "Batches on scalable topics before any sign that the broker knows buckets.";
+
+    // ---- dead letters
+    DeadLettersIgnored "dead-letters-ignored" ["API-4.2.8", "ERR-5.3", "CONF-3.8"]
+        "Delivers a message again and again, whatever the dead-letter policy says.";
+    DeadLettersUnasked "dead-letters-unasked" ["API-4.2.5"]
+        "Takes messages that came three times away from a consumer without a dead-letter policy.";
+    DeadLetterEarly "dead-letter-early" ["API-4.2.8", "ERR-5.3", "CONF-3.8"]
+        "Sends a message to the dead-letter topic one delivery too early.";
+    DeadLetterDropped "dead-letter-dropped" ["API-4.2.8", "ERR-5.3", "CONF-3.8"]
+        "Acknowledges a message that came too often, and sends it nowhere.";
+    DeadLetterAckedFirst "dead-letter-acked-first" ["ERR-5.3", "CONF-3.8"]
+        "Acknowledges a message before the dead-letter topic has it.";
+    DeadLetterKept "dead-letter-kept" ["API-4.2.8", "CONF-3.8"]
+        "Does not acknowledge a message that the dead-letter topic has.";
+    DeadLetterGivenUp "dead-letter-given-up" ["ERR-5.3", "CONF-3.8"]
+        "Does not try again when the dead-letter topic could not be written.";
+    DeadLetterRaises "dead-letter-raises" ["ERR-5.3"]
+        "Fails the receives of a consumer that has a message which came too often.";
+    DeadLetterDeliveredToo "dead-letter-delivered-too" ["ERR-5.3", "CONF-3.8"]
+        "Gives a message that came too often to the application as well.";
+    DeadLetterWholeEntry "dead-letter-whole-entry" ["API-4.2.5"]
+        "Sends all messages of a batch to the dead-letter topic with one of them.";
+    DeadLetterOwnCount "dead-letter-own-count" ["ERR-5.3", "CONF-3.8"]
+        "Counts redeliveries by itself instead of taking the broker's count.";
+    DeadLettersOfActiveOnly "dead-letters-of-active-only" ["ERR-5.3", "CONF-3.8"]
+        "Applies the dead-letter policy on active segments only.";
+    DeadLetterBare "dead-letter-bare" ["ERR-5.3", "CONF-3.8"]
+        "Sends the payload to the dead-letter topic, without key, properties and event time.";
+    DeadLetterElsewhere "dead-letter-elsewhere" ["API-4.2.8", "ERR-5.3", "CONF-3.8"]
+        "Sends dead letters to the default topic, whatever topic the policy names.";
+    DeadLetterBackToTopic "dead-letter-back-to-topic" ["API-4.2.8", "ERR-5.3", "CONF-3.8"]
+        "Sends dead letters to the topic itself when the policy names none.";
+    DeadLetterWrongOrigin "dead-letter-wrong-origin" ["API-4.2.8"]
+        "Names the segment as the topic that a dead letter is from.";
 
     // ---- transactions
     SendsOutsideTransaction "sends-outside-transaction" ["API-3.2.8", "API-6.1", "API-6.5"]
@@ -437,6 +481,64 @@ deviants! {
         "Tries again what the coordinator refused for the state of the transaction.";
     DrainCountsOpenTransactions "drain-counts-open-transactions" ["IMPL-8.12", "KS-4.13"]
         "Counts an acknowledgement for a drain although its transaction is open.";
+
+    // ---- namespaces
+    FirstFilterOnly "first-filter-only" ["API-4.4.2", "WIRE-7.2"]
+        "Asks for the first of several property filters.";
+    InventsFilter "invents-filter" ["API-4.4.3", "WIRE-7.2"]
+        "Makes a property filter up where none is set.";
+    FirstTopicOnly "first-topic-only" ["API-4.4.3", "WIRE-7.9", "WIRE-7.10", "CONF-3.4"]
+        "Consumes the first topic of a namespace only.";
+    IgnoreAddedTopics "ignore-added-topics" ["API-4.4.4", "WIRE-7.12"]
+        "Does not attach to topics that come.";
+    IgnoreRemovedTopics "ignore-removed-topics" ["API-4.4.5"]
+        "Stays attached to topics that leave.";
+    IgnoreNamespaceError "ignore-namespace-error" ["API-4.4.7"]
+        "Takes a namespace watch that is refused for one of an empty namespace.";
+    AckOnlyOwnTopic "ack-only-own-topic" ["API-4.4.6", "IMPL-6.7", "WIRE-7.11"]
+        "Acknowledges in the topic of the message only.";
+    TopicsAtAcknowledgement "topics-at-acknowledgement" ["IMPL-6.6"]
+        "Acknowledges in every topic what is delivered by the time of the acknowledgement.";
+    AcksOnRemoval "acks-on-removal" ["IMPL-6.9", "IMPL-6.10"]
+        "Acknowledges what a topic delivered when the topic leaves.";
+    ForgetsReturningTopic "forgets-returning-topic" ["IMPL-6.10"]
+        "Does not attach to a topic that was there before.";
+    AckFailsWithoutTopic "ack-fails-without-topic" ["IMPL-6.11"]
+        "Fails an acknowledgement that covers messages of a topic that left.";
+    ListsNamespace "lists-namespace" ["WIRE-7.1"]
+        "Asks for the list of classic topics instead of watching the namespace.";
+    SnapshotAddsOnly "snapshot-adds-only" ["WIRE-7.5"]
+        "Keeps topics that a later snapshot does not name.";
+    DiffAddsFirst "diff-adds-first" ["WIRE-7.6"]
+        "Applies what a diff adds before what it removes.";
+    NoCurrentHash "no-current-hash" ["WIRE-7.7"]
+        "Opens the namespace watch again without the hash of its set.";
+    EmptySetHash "empty-set-hash" ["WIRE-7.7"]
+        "Opens the namespace watch again with the hash of no topics.";
+    AwaitsSnapshot "awaits-snapshot" ["WIRE-7.7", "WIRE-11.8"]
+        "Lets all topics go when the namespace watch is lost, until a snapshot names them.";
+    NamespaceNotRewatched "namespace-not-rewatched" ["WIRE-11.8"]
+        "Does not open the namespace watch again after a lost connection.";
+    TopicBeatsNamespace "topic-beats-namespace" ["API-4.1.1"]
+        "Takes the topic when a topic and a namespace are given.";
+
+    // ---- migration
+    ProducesToParent "produces-to-parent" ["WIRE-3.2", "COMPAT-1.4"]
+        "Attaches producers on legacy segments to the partitioned topic instead of its partition.";
+    QueueFirstPartition "queue-first-partition" ["COMPAT-1.5"]
+        "Subscribes queue consumers to the first legacy segment only.";
+    ReadFirstPartition "read-first-partition" ["COMPAT-1.6"]
+        "Reads the first legacy segment only.";
+    ShortNameIsScalable "short-name-is-scalable" ["COMPAT-1.3"]
+        "Takes a short name for a scalable topic in public/default.";
+    RewatchesCanonicalName "rewatches-canonical-name" ["COMPAT-1.4"]
+        "Looks a classic topic up again by its canonical name, which makes a scalable topic of that name.";
+    CutOverFails "cut-over-fails" ["IMPL-4.2"]
+        "Fails the pending sends of a legacy segment that is sealed.";
+    IgnoresMigration "ignores-migration" ["IMPL-4.2"]
+        "Takes the first layout of a migrated topic for an old one, since its epoch is that of the synthetic one.";
+    PartitionsForEver "partitions-for-ever" ["IMPL-2.1"]
+        "Goes on to route keys as over partitions when the topic was migrated.";
 
     // ---- client API
     ExclusiveAtFirstSend "exclusive-at-first-send" ["API-3.1.13"]
@@ -505,6 +607,56 @@ deviants! {
         "Routes by the key and does not publish it.";
     MangleValue "mangle-value" ["API-3.2.1"]
         "Publishes the value with its last byte changed.";
+    // ---- encryption
+    NotEncrypted "not-encrypted" ["API-3.1.7", "CONF-3.9"]
+        "Publishes in the clear although keys are configured.";
+    EncryptsBatches "encrypts-batches" ["KS-8.2"]
+        "Encrypts whole batches.";
+    NoStampOnEncrypted "no-stamp-on-encrypted" ["KS-8.3"]
+        "Leaves the stamp off encrypted entries.";
+    FirstRecipientOnly "first-recipient-only" ["API-3.1.7", "CONF-3.9"]
+        "Encrypts for the first of several keys only.";
+    ClearWhereKeyIsMissing "clear-where-key-is-missing" ["CONF-3.9", "ERR-2.14", "ERR-3.15"]
+        "Publishes in the clear what it cannot encrypt although it is to fail.";
+    FailsWhereClearIsAllowed "fails-where-clear-is-allowed" ["CONF-3.9"]
+        "Fails what it cannot encrypt although it may publish in the clear.";
+    CryptoAsGeneric "crypto-as-generic" ["ERR-2.14"]
+        "Reports failures of encryption without their category.";
+    SilentAboutSealed "silent-about-sealed" ["ERR-2.14", "ERR-3.15"]
+        "Waits for redeliveries of what it cannot decrypt, and tells the application nothing.";
+    DiscardsSealed "discards-sealed" ["CONF-3.9"]
+        "Acknowledges what it fails to decrypt.";
+    FailsForDiscard "fails-for-discard" ["CONF-3.9"]
+        "Fails the receive where it is to discard what it cannot decrypt.";
+    FailsForConsume "fails-for-consume" ["CONF-3.9"]
+        "Fails the receive where it is to deliver what it cannot decrypt.";
+    FirstWrappedKeyOnly "first-wrapped-key-only" ["CONF-3.9"]
+        "Tries only the first of the keys that a message is encrypted with.";
+    // ---- chunking, compression, batching
+    NoCompression "no-compression" ["API-3.1.6"]
+        "Publishes uncompressed whatever is configured.";
+    CompressionUntold "compression-untold" ["CONF-3.10", "API-3.1.6"]
+        "Compresses entries and does not say so.";
+    BatchCountIgnored "batch-count-ignored" ["API-3.1.6"]
+        "Ignores how many messages a batch may have.";
+    BatchBytesIgnored "batch-bytes-ignored" ["API-3.1.6"]
+        "Ignores how many bytes a batch may have.";
+    BatchDelayIgnored "batch-delay-ignored" ["API-3.1.6"]
+        "Closes batches at once whatever delay is configured.";
+    NoChunks "no-chunks" ["API-3.1.6"]
+        "Publishes large messages in one entry whatever is configured.";
+    ChunksDelivered "chunks-delivered" ["CONF-3.10"]
+        "Delivers every chunk as a message.";
+    ChunksMixed "chunks-mixed" ["CONF-3.10"]
+        "Joins chunks in the order of their arrival whichever message they are of.";
+    ChunkTwice "chunk-twice" ["CONF-3.10"]
+        "Takes a chunk that is stored twice for the next one.";
+    ChunkGapJoined "chunk-gap-joined" ["CONF-3.10"]
+        "Delivers a large message without the chunks that are missing.";
+    AcksLastChunkOnly "acks-last-chunk-only" ["CONF-3.10"]
+        "Acknowledges only the last chunk of a large message.";
+    KeepsIncomplete "keeps-incomplete" ["CONF-3.10"]
+        "Waits for missing chunks without an end.";
     WrongMessageId "wrong-message-id" ["API-3.2.10"]
         "Returns an identifier one entry too high from send.";
     IgnoreSendTimeout "ignore-send-timeout" ["API-3.1.4", "ERR-2.4"]
@@ -567,6 +719,7 @@ impl Deviance {
             Some(Deviant::ServiceUrlAsGeneric) => &[C::InvalidServiceUrl],
             Some(Deviant::NotConnectedAsGeneric) => &[C::NotConnected],
             Some(Deviant::MemoryAsGeneric) => &[C::MemoryBufferFull],
+            Some(Deviant::CryptoAsGeneric) => &[C::Crypto],
             Some(Deviant::ConflictAsGeneric) => &[C::TransactionConflict],
             _ => &[],
         };

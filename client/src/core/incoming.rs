@@ -1,6 +1,6 @@
-//! From a delivered entry to its messages: checksum, compression, batches.
+//! From a delivered entry to its messages: checksum, encryption, chunks, compression, batches.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use stc_proto::{
@@ -12,8 +12,16 @@ use stc_proto::{
 };
 
 use super::{
+    Millis,
+    acks::EntryId,
+    chunks::{Added, Chunks},
     compression::{self, DecompressError},
     deviant::{Deviance, Deviant},
+    encryption::{
+        policy::{ConsumerCryptoFailure, ConsumerEncryption, EncryptionContext},
+        unseal::Unsealer,
+    },
+    error::Error,
     schema_info::SchemaInfo,
 };
 
@@ -40,6 +48,10 @@ pub(crate) struct Incoming {
     pub(crate) replicated_from: Option<String>,
     /// Uncompressed, in bytes.
     pub(crate) size: usize,
+    /// Why the application gets an error instead of the message.
+    pub(crate) failure: Option<Error>,
+    /// What the payload is encrypted with, when it is delivered as it is.
+    pub(crate) encryption: Option<EncryptionContext>,
     /// What is told wrongly about the message, if anything.
     pub(crate) deviance: Deviance,
 }
@@ -51,6 +63,8 @@ pub(crate) struct Opened {
     pub(crate) count: usize,
     /// Whether the entry is a batch; a batch of one message is one too.
     pub(crate) batch: bool,
+    /// The entries before this one that have the beginning of its message.
+    pub(crate) parts: Vec<EntryId>,
     pub(crate) messages: Vec<Incoming>,
 }
 
@@ -61,30 +75,139 @@ pub(crate) enum Unreadable {
     Corrupt(ValidationError, String),
     /// Another client could read it: it stays unacknowledged.
     Unsupported(&'static str),
+    /// It has a part of a message that is not complete yet: it stays unacknowledged, until [`Opener::give_up`] gives it.
+    Part,
+    /// It has what an earlier entry has: it is acknowledged.
+    Duplicate,
 }
 
-/// Opens a delivered entry.
-pub(crate) fn open(bytes: Bytes, deviance: Deviance) -> Result<Opened, Unreadable> {
-    let entry = Entry::parse(bytes).map_err(|error| {
+/// Opens the entries that a consumer gets.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    unsealer: Unsealer,
+    /// By segment.
+    chunks: BTreeMap<u64, Chunks>,
+    deviance: Deviance,
+}
+
+impl Opener {
+    pub(crate) fn new(encryption: Option<ConsumerEncryption>, deviance: Deviance) -> Self {
+        Opener { unsealer: Unsealer::new(encryption), chunks: BTreeMap::new(), deviance }
+    }
+
+    /// Opens an entry that a segment delivered.
+    pub(crate) fn open(
+        &mut self,
+        segment: u64,
+        id: EntryId,
+        bytes: Bytes,
+        now: Millis,
+    ) -> Result<Opened, Unreadable> {
+        let mut entry = parse(bytes)?;
+        if self.deviance.is(Deviant::FirstWrappedKeyOnly) {
+            entry.metadata.encryption_keys.truncate(1);
+        }
+        if !entry.metadata.encryption_keys.is_empty() {
+            match self.unsealer.open(&entry.payload, &entry.metadata) {
+                Ok(payload) => entry.payload = payload,
+                Err(error) => return self.sealed(entry, error),
+            }
+        }
+        let mut parts = Vec::new();
+        let joined = !self.deviance.is(Deviant::ChunksDelivered);
+        if entry.metadata.num_chunks_from_msg() > 1 && joined {
+            let chunks = self.chunks.entry(segment).or_default();
+            match chunks.add(id, &entry.metadata, &entry.payload, now, self.deviance) {
+                Added::Whole(payload, entries) => (entry.payload, parts) = (payload, entries),
+                Added::Waits => return Err(Unreadable::Part),
+                Added::Duplicate => return Err(Unreadable::Duplicate),
+            }
+        }
+        if self.deviance.is(Deviant::AcksLastChunkOnly) {
+            parts.clear();
+        }
+        Ok(Opened { parts, ..read(entry, self.deviance)? })
+    }
+
+    /// The segment's broker forgot what it had delivered: it comes again.
+    pub(crate) fn forget(&mut self, segment: u64) {
+        self.chunks.remove(&segment);
+    }
+
+    /// Parts of messages that stayed incomplete for too long, each with its segment: they are to be acknowledged.
+    pub(crate) fn give_up(&mut self, now: Millis) -> Vec<(u64, EntryId)> {
+        if self.deviance.is(Deviant::KeepsIncomplete) {
+            return Vec::new();
+        }
+        let of = |(segment, chunks): (&u64, &mut Chunks)| {
+            let segment = *segment;
+            chunks.give_up(now).into_iter().map(move |entry| (segment, entry))
+        };
+        self.chunks.iter_mut().flat_map(of).collect()
+    }
+
+    /// When something is to be given up next.
+    pub(crate) fn next_deadline(&self) -> Option<Millis> {
+        let given_up = !self.deviance.is(Deviant::KeepsIncomplete);
+        self.chunks.values().filter_map(Chunks::next_deadline).min().filter(|_| given_up)
+    }
+
+    /// The first entry of a segment that has a part of an incomplete message.
+    pub(crate) fn first_part(&self, segment: u64) -> Option<EntryId> {
+        self.chunks.get(&segment)?.first()
+    }
+
+    /// What becomes of an entry that cannot be decrypted.
+    fn sealed(&self, entry: Entry, error: Error) -> Result<Opened, Unreadable> {
+        let action = match self.unsealer.on_failure() {
+            ConsumerCryptoFailure::Fail if self.deviance.is(Deviant::SilentAboutSealed) => {
+                return Err(Unreadable::Unsupported("encrypted with keys that are not to be had"));
+            }
+            ConsumerCryptoFailure::Fail if self.deviance.is(Deviant::DiscardsSealed) => {
+                ConsumerCryptoFailure::Discard
+            }
+            ConsumerCryptoFailure::Discard if self.deviance.is(Deviant::FailsForDiscard) => {
+                ConsumerCryptoFailure::Fail
+            }
+            ConsumerCryptoFailure::Consume if self.deviance.is(Deviant::FailsForConsume) => {
+                ConsumerCryptoFailure::Fail
+            }
+            configured => configured,
+        };
+        if action == ConsumerCryptoFailure::Discard {
+            return Err(Unreadable::Corrupt(ValidationError::DecryptionError, error.to_string()));
+        }
+        let consume = action == ConsumerCryptoFailure::Consume;
+        let size = entry.payload.len();
+        let message = Incoming {
+            failure: (!consume).then_some(error),
+            encryption: consume.then(|| EncryptionContext::of(&entry.metadata)),
+            deviance: self.deviance,
+            ..single(&entry.metadata, entry.payload, size)
+        };
+        Ok(Opened { count: 1, batch: false, parts: Vec::new(), messages: vec![message] })
+    }
+}
+
+fn parse(bytes: Bytes) -> Result<Entry, Unreadable> {
+    Entry::parse(bytes).map_err(|error| {
         let kind = match error {
             EntryError::Checksum { .. } => ValidationError::ChecksumMismatch,
             _ => ValidationError::BatchDeSerializeError,
         };
         Unreadable::Corrupt(kind, error.to_string())
-    })?;
+    })
+}
+
+/// The messages of an entry that is not encrypted any more.
+fn read(entry: Entry, deviance: Deviance) -> Result<Opened, Unreadable> {
     let metadata = &entry.metadata;
-    if !metadata.encryption_keys.is_empty() {
-        return Err(Unreadable::Unsupported("encrypted"));
-    }
-    if metadata.num_chunks_from_msg.unwrap_or(0) > 1 {
-        return Err(Unreadable::Unsupported("a chunk of a larger message"));
-    }
     let wire_size = entry.payload.len();
     let payload = plain(metadata, &entry.payload)?;
     let Some(count) = metadata.num_messages_in_batch else {
         let size = if deviance.is(Deviant::SizeOfCompressed) { wire_size } else { payload.len() };
         let message = Incoming { deviance, ..single(metadata, payload, size) };
-        return Ok(Opened { count: 1, batch: false, messages: vec![message] });
+        return Ok(Opened { count: 1, batch: false, parts: Vec::new(), messages: vec![message] });
     };
     let corrupt = |why: String| Unreadable::Corrupt(ValidationError::BatchDeSerializeError, why);
     let count = usize::try_from(count).map_err(|_| corrupt("a negative number of messages".into()))?;
@@ -104,7 +227,7 @@ pub(crate) fn open(bytes: Bytes, deviance: Deviance) -> Result<Opened, Unreadabl
             message
         })
         .collect();
-    Ok(Opened { count, batch: true, messages })
+    Ok(Opened { count, batch: true, parts: Vec::new(), messages })
 }
 
 fn plain(metadata: &MessageMetadata, payload: &Bytes) -> Result<Bytes, Unreadable> {
@@ -137,6 +260,8 @@ fn single(metadata: &MessageMetadata, payload: Bytes, size: usize) -> Incoming {
         sequence_id: metadata.sequence_id,
         producer_name: metadata.producer_name.clone(),
         replicated_from: metadata.replicated_from.clone(),
+        failure: None,
+        encryption: None,
         deviance: Deviance::default(),
     }
 }
@@ -158,6 +283,8 @@ fn member(metadata: &MessageMetadata, single: SingleMessageMetadata, payload: By
         sequence_id: single.sequence_id.unwrap_or(metadata.sequence_id.saturating_add(index as u64)),
         producer_name: metadata.producer_name.clone(),
         replicated_from: metadata.replicated_from.clone(),
+        failure: None,
+        encryption: None,
         deviance: Deviance::default(),
     }
 }
@@ -173,8 +300,10 @@ fn pairs(properties: &[KeyValue]) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;
+    use stc_proto::pulsar::EncryptionKeys;
 
     use super::*;
+    use crate::core::error::Category;
 
     fn metadata() -> MessageMetadata {
         MessageMetadata {
@@ -188,8 +317,17 @@ mod tests {
         }
     }
 
+    fn opener() -> Opener {
+        Opener::new(None, Deviance::default())
+    }
+
     fn opened(metadata: MessageMetadata, payload: &[u8]) -> Result<Opened, Unreadable> {
-        open(Entry::new(metadata, Bytes::copy_from_slice(payload)).to_bytes(), Deviance::default())
+        Opener::new(None, Deviance::default()).open(
+            0,
+            (0, 0),
+            Entry::new(metadata, Bytes::copy_from_slice(payload)).to_bytes(),
+            0,
+        )
     }
 
     fn batch_of(values: &[&str]) -> BytesMut {
@@ -234,7 +372,7 @@ mod tests {
     fn damage_is_named() {
         let mut bytes = Entry::new(metadata(), Bytes::from_static(b"hello")).to_bytes().to_vec();
         *bytes.last_mut().unwrap() ^= 1;
-        let damaged = open(bytes.into(), Deviance::default());
+        let damaged = opener().open(0, (0, 0), bytes.into(), 0);
         assert!(
             matches!(damaged, Err(Unreadable::Corrupt(ValidationError::ChecksumMismatch, _))),
             "{damaged:?}"
@@ -260,8 +398,10 @@ mod tests {
 
     #[test]
     fn what_another_client_could_read_is_not_called_corrupt() {
-        let mut chunk = metadata();
-        chunk.num_chunks_from_msg = Some(2);
-        assert!(matches!(opened(chunk, b"x"), Err(Unreadable::Unsupported(_))));
+        let unknown = MessageMetadata { compression: Some(77), ..metadata() };
+        assert!(matches!(opened(unknown, b"x"), Err(Unreadable::Unsupported(_))));
+        let sealed = EncryptionKeys { key: "k".into(), ..Default::default() };
+        let sealed = opened(MessageMetadata { encryption_keys: vec![sealed], ..metadata() }, b"x").unwrap();
+        assert_eq!(sealed.messages[0].failure.as_ref().map(Error::category), Some(Category::Crypto));
     }
 }

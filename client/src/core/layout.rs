@@ -77,6 +77,12 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Whether a segment has another range here than there, which no two layouts of one topic have.
+    pub(crate) fn contradicts(&self, other: &Layout) -> bool {
+        let differs = |one: &Segment| other.segment(one.id).is_some_and(|there| there.range != one.range);
+        !self.is_legacy() && !other.is_legacy() && self.segments().any(differs)
+    }
+
     /// All segments in the order of their ids.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.segments.values()
@@ -157,6 +163,9 @@ impl Segment {
     pub(crate) fn bucket(&self, hash: u16, deviance: Deviance) -> usize {
         if deviance.is(Deviant::EvenBuckets) {
             return BucketSplits::equal(self.buckets.count()).index_of(hash);
+        }
+        if deviance.is(Deviant::BoundaryBelow) {
+            return self.buckets.index_of(hash.saturating_sub(1));
         }
         self.buckets.index_of(hash)
     }

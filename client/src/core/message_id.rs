@@ -1,6 +1,8 @@
 //! Message identifiers (data-model §4): opaque, totally ordered within a topic, serialisable. Those of a stream consumer
 //! carry the position vector that a cumulative acknowledgement needs (client-behavior §6).
 
+mod across;
+
 use std::{
     cmp::Ordering,
     fmt,
@@ -8,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use self::across::{Across, Furthest};
 use super::error::{Category, Error};
 
 /// Identifies one message within a topic (data-model §4). Opaque: its bytes are for storing, not for reading.
@@ -22,6 +25,8 @@ enum Inner {
     Earliest,
     /// With what had been delivered by then, when a stream consumer delivered it.
     At(Position, Option<Arc<Vector>>),
+    /// With what had been delivered of each topic by then, when a namespace's consumer delivered it.
+    Across(Position, Arc<Across>),
     Latest,
 }
 
@@ -67,6 +72,8 @@ const AT: u8 = 1;
 const LATEST: u8 = 2;
 /// A message with a position vector.
 const DELIVERED: u8 = 3;
+/// A message with an identifier for each topic.
+const ACROSS: u8 = 4;
 /// One segment of a vector in bytes.
 const SLICE_SIZE: usize = 33;
 
@@ -85,7 +92,9 @@ impl MessageId {
     /// §4.3).
     ///
     /// The form is this client's own: a version (1 byte), a kind (1 byte), for a message five big-endian numbers, and
-    /// for one of a stream consumer the number of segments (4 bytes) and for each five numbers and a flag.
+    /// for one of a stream consumer the number of segments (4 bytes) and for each five numbers and a flag. One of a
+    /// namespace's consumer has the number of topics (4 bytes) instead, and for each the length of its name (4 bytes), the
+    /// name, the length of an identifier (4 bytes) and the identifier.
     pub fn to_bytes(&self) -> Vec<u8> {
         match &self.0 {
             Inner::Earliest => vec![VERSION, EARLIEST],
@@ -105,6 +114,12 @@ impl MessageId {
                     slice.at.write(&mut bytes);
                     bytes.push(u8::from(slice.shared));
                 }
+                bytes
+            }
+            Inner::Across(at, across) => {
+                let mut bytes = vec![VERSION, ACROSS];
+                at.write(&mut bytes);
+                across.write(&mut bytes);
                 bytes
             }
         }
@@ -141,6 +156,12 @@ impl MessageId {
                 }
                 Inner::At(at, Some(Arc::new(Vector { delivered: None, slices })))
             }
+            ACROSS => {
+                let early = || bad("it ends early");
+                let at = Position::read(&mut rest).ok_or_else(early)?;
+                let across = Across::read(&mut rest).ok_or_else(early)?;
+                Inner::Across(at, Arc::new(across))
+            }
             _ => return Err(bad("its kind is not known")),
         };
         if !rest.is_empty() {
@@ -151,8 +172,21 @@ impl MessageId {
 
     pub(crate) fn position(&self) -> Option<Position> {
         match self.0 {
-            Inner::At(at, _) => Some(at),
+            Inner::At(at, _) | Inner::Across(at, _) => Some(at),
             Inner::Earliest | Inner::Latest => None,
+        }
+    }
+
+    /// A message that a namespace's consumer delivers.
+    pub(crate) fn across(at: Position, across: Arc<Across>) -> Self {
+        MessageId(Inner::Across(at, across))
+    }
+
+    /// What had been delivered of each topic with this message; `None` for one that no namespace's consumer delivered.
+    pub(crate) fn topics(&self) -> Option<&Across> {
+        match &self.0 {
+            Inner::Across(_, across) => Some(across),
+            _ => None,
         }
     }
 
@@ -165,7 +199,7 @@ impl MessageId {
     pub(crate) fn vector(&self) -> Option<&Vector> {
         match &self.0 {
             Inner::At(_, vector) => vector.as_deref(),
-            Inner::Earliest | Inner::Latest => None,
+            Inner::Earliest | Inner::Across(..) | Inner::Latest => None,
         }
     }
 
@@ -173,7 +207,7 @@ impl MessageId {
     fn key(&self) -> (u8, Option<Position>) {
         match self.0 {
             Inner::Earliest => (0, None),
-            Inner::At(at, _) => (1, Some(at)),
+            Inner::At(at, _) | Inner::Across(at, _) => (1, Some(at)),
             Inner::Latest => (2, None),
         }
     }
@@ -226,6 +260,14 @@ impl Position {
             batch_size: i32::from_be_bytes(take(bytes)?),
         })
     }
+}
+
+/// Takes bytes off the front that their number (4 bytes) stands before.
+fn take_counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let count = u32::from_be_bytes(take(bytes)?);
+    let (head, tail) = bytes.split_at_checked(count as usize)?;
+    *bytes = tail;
+    Some(head)
 }
 
 /// Takes as many bytes off the front.

@@ -8,14 +8,17 @@
 //! | [`avro`] | Avro's binary form |
 //! | [`backoff`] | retry delays, and the seeded generator behind their jitter |
 //! | [`checkpoint`] | the checkpoint consumer as a state machine; checkpoints |
+//! | [`chunks`] | large messages put together again |
 //! | [`compression`] | payload compression of all SDKs, with a limit against bombs |
 //! | [`consumer`] | what the state machines of all consumers share |
 //! | [`deviant`] | behaviours that a test can break on purpose |
+//! | [`encryption`] | payloads under keys that brokers do not have |
 //! | [`error`] | typed errors and their categories |
 //! | [`incoming`] | from a delivered entry to messages |
 //! | [`layout`] | the client's copy of a topic's layout |
 //! | [`memory`] | the limit for messages on their way |
 //! | [`message_id`] | message identifiers |
+//! | [`namespace`] | the consumer of a namespace as a state machine |
 //! | [`outgoing`] | from messages to entries: batches, stamps, metadata |
 //! | [`place`] | where one segment is attached, and how far that is |
 //! | [`producer`] | the producer as a state machine |
@@ -33,14 +36,17 @@ pub(crate) mod assignment;
 pub(crate) mod avro;
 pub(crate) mod backoff;
 pub(crate) mod checkpoint;
+pub(crate) mod chunks;
 pub(crate) mod compression;
 pub(crate) mod consumer;
 pub(crate) mod deviant;
+pub(crate) mod encryption;
 pub(crate) mod error;
 pub(crate) mod incoming;
 pub(crate) mod layout;
 pub(crate) mod memory;
 pub(crate) mod message_id;
+pub(crate) mod namespace;
 pub(crate) mod outgoing;
 pub(crate) mod place;
 pub(crate) mod producer;

@@ -1,6 +1,6 @@
 //! From messages to entries: how the messages of one segment are grouped, stamped and encoded (key-shared §3).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use stc_proto::{
@@ -9,8 +9,9 @@ use stc_proto::{
 };
 
 use super::{
-    Millis, compression,
+    Millis, Now, compression,
     deviant::{Deviance, Deviant},
+    encryption::seal::Sealer,
     error::{Category, Error},
     layout::{Segment, bucket_hash},
     memory::Reservation,
@@ -129,6 +130,9 @@ impl Grouping<'_> {
             });
             match group {
                 Some(group) => group.push(message),
+                None if self.deviance.is(Deviant::FullBatchSpills) && open.contains_key(&bucket) => {
+                    groups.first_mut().into_iter().for_each(|first| first.push(message.clone()));
+                }
                 None => {
                     open.insert(bucket, (groups.len(), size));
                     groups.push(vec![message]);
@@ -164,7 +168,12 @@ impl Grouping<'_> {
         if deviance.is(Deviant::StampWholeRing) {
             return Some((0, 0xFFFF));
         }
-        let hashes = || messages.iter().filter_map(|m| m.hash).map(|hash| bucket_hash(hash, deviance));
+        let keyless = deviance.is(Deviant::KeylessCountsAsZero).then_some(0);
+        let hash = |m: &Outgoing| m.hash.map(|hash| bucket_hash(hash, deviance)).or(keyless);
+        let hashes = || messages.iter().filter_map(hash);
+        if deviance.is(Deviant::KeylessWholeRing) && hashes().next().is_none() {
+            return Some((0, 0xFFFF));
+        }
         let (min, max) = (hashes().min().unwrap_or(0), hashes().max().unwrap_or(0));
         if deviance.is(Deviant::StampNominal) {
             let range = self.segment.buckets.ranges().into_iter().find(|range| range.contains(min));
@@ -174,34 +183,40 @@ impl Grouping<'_> {
     }
 }
 
-/// What an entry says about its producer.
-#[derive(Debug, Clone)]
+/// What an entry says about its producer, and how its payload goes.
+#[derive(Debug)]
 pub(crate) struct Sender<'a> {
     pub(crate) name: &'a str,
     pub(crate) schema_version: Option<&'a Bytes>,
     pub(crate) compression: CompressionType,
     /// The largest entry the broker takes, in bytes.
     pub(crate) max_size: usize,
-    /// Milliseconds since 1970.
-    pub(crate) publish_time: u64,
+    pub(crate) now: Now,
+    /// Present when payloads are encrypted.
+    pub(crate) sealer: Option<&'a mut Sealer>,
+    /// Present when a message that is larger than the broker takes goes in several entries: the largest payload of
+    /// one, in bytes; 0 for what the broker takes.
+    pub(crate) chunk_size: Option<usize>,
 }
 
-/// Encodes one entry. `sequence_ids` are the first and the last of its messages, which count up one by one.
+/// Encodes messages that go together: one entry, or the chunks of one large message. `sequence_ids` are the first and the
+/// last of the messages, which count up one by one; all chunks have the one of their message.
 ///
 /// # Errors
-/// When the entry is larger than the broker takes, or compressing fails.
+/// When the entry is larger than the broker takes, or compressing or encrypting fails.
 pub(crate) fn encode(
     messages: &[Outgoing],
     sequence_ids: (u64, u64),
-    sender: &Sender<'_>,
+    sender: &mut Sender<'_>,
     grouping: &Grouping<'_>,
-) -> Result<Bytes, Error> {
+) -> Result<Vec<Bytes>, Error> {
     let deviance = grouping.deviance;
-    let stamp = grouping.stamp(messages);
+    let bare = sender.sealer.is_some() && deviance.is(Deviant::NoStampOnEncrypted);
+    let stamp = grouping.stamp(messages).filter(|_| !bare);
     let mut metadata = MessageMetadata {
         producer_name: sender.name.to_owned(),
         sequence_id: sequence_ids.0,
-        publish_time: sender.publish_time,
+        publish_time: sender.now.wall,
         schema_version: sender.schema_version.cloned(),
         entry_hash_min: stamp.map(|(min, _)| min),
         entry_hash_max: stamp.map(|(_, max)| max),
@@ -246,11 +261,29 @@ pub(crate) fn encode(
     let payload = if sender.compression == CompressionType::None {
         payload
     } else {
-        metadata.compression = Some(sender.compression as i32);
-        metadata.uncompressed_size = Some(payload.len() as u32);
+        if !deviance.is(Deviant::CompressionUntold) {
+            metadata.compression = Some(sender.compression as i32);
+            metadata.uncompressed_size = Some(payload.len() as u32);
+        }
         compression::compress(sender.compression, &payload)
             .map_err(|e| Error::new(Category::Unknown, format!("compressing failed: {e}")))?
             .into()
+    };
+    if let [_] = messages
+        && let Some(chunk_size) = sender.chunk_size
+        && let Some(chunks) = chunks(metadata.clone(), payload.len(), chunk_size, sender)
+    {
+        let entry = |(metadata, range)| sealed(metadata, payload.slice(range), sender);
+        return chunks.into_iter().map(entry).collect();
+    }
+    Ok(vec![sealed(metadata, payload, sender)?])
+}
+
+/// An entry, encrypted where that is wanted.
+fn sealed(mut metadata: MessageMetadata, payload: Bytes, sender: &mut Sender<'_>) -> Result<Bytes, Error> {
+    let payload = match &mut sender.sealer {
+        Some(sealer) => sealer.seal(payload, &mut metadata, sender.now.mono)?,
+        None => payload,
     };
     if payload.len() > sender.max_size {
         return Err(Error::new(
@@ -263,6 +296,41 @@ pub(crate) fn encode(
         ));
     }
     Ok(Entry::new(metadata, payload).to_bytes())
+}
+
+/// The metadata and the part of the payload of each chunk; `None` when one entry takes it all.
+fn chunks(
+    metadata: MessageMetadata,
+    length: usize,
+    limit: usize,
+    sender: &Sender<'_>,
+) -> Option<Vec<(MessageMetadata, Range<usize>)>> {
+    let total = i32::try_from(length).ok()?;
+    let mut metadata = MessageMetadata {
+        uuid: Some(format!("{}-{}", metadata.producer_name, metadata.sequence_id)),
+        // As large as they get, until the size of a chunk is known.
+        num_chunks_from_msg: Some(total),
+        total_chunk_msg_size: Some(total),
+        chunk_id: Some(total),
+        ..metadata
+    };
+    let overhead = Entry::new(metadata.clone(), Bytes::new()).to_bytes().len()
+        + sender.sealer.as_ref().map_or(0, |sealer| sealer.overhead());
+    let room = sender.max_size.saturating_sub(overhead).max(1);
+    let size = if limit == 0 { room } else { limit.min(room) };
+    if length <= size {
+        return None;
+    }
+    metadata.num_chunks_from_msg = i32::try_from(length.div_ceil(size)).ok();
+    let starts = (0..length).step_by(size).zip(0..);
+    Some(
+        starts
+            .map(|(start, index)| {
+                let metadata = MessageMetadata { chunk_id: Some(index), ..metadata.clone() };
+                (metadata, start..length.min(start + size))
+            })
+            .collect(),
+    )
 }
 
 fn key_of(message: &Outgoing, deviance: Deviance) -> Option<String> {
@@ -335,11 +403,23 @@ pub(crate) mod tests {
         groups.iter().map(|g| g.iter().map(|m| m.order).collect()).collect()
     }
 
+    fn sender(compression: CompressionType) -> Sender<'static> {
+        Sender {
+            name: "p",
+            schema_version: None,
+            compression,
+            max_size: 10_000,
+            now: Now { mono: 0, wall: 77 },
+            sealer: None,
+            chunk_size: None,
+        }
+    }
+
     fn encoded(messages: &[Outgoing], grouping: &Grouping<'_>, compression: CompressionType) -> Entry {
-        let sender =
-            Sender { name: "p", schema_version: None, compression, max_size: 10_000, publish_time: 77 };
+        let mut sender = sender(compression);
         let last = messages.len() as u64 + 9;
-        Entry::parse(encode(messages, (10, last), &sender, grouping).unwrap()).unwrap()
+        let entries = encode(messages, (10, last), &mut sender, grouping).unwrap();
+        Entry::parse(entries.into_iter().next().unwrap()).unwrap()
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Router {
     /// The id of the active segment for a message; `None` when no active segment covers its hash.
     pub(crate) fn route(&mut self, layout: &Layout, hash: Option<KeyHash>) -> Option<u64> {
         let segment = match hash {
-            Some(hash) if layout.is_legacy() => self.legacy(layout, hash),
+            Some(hash) if layout.is_legacy() || self.keeps_partitions(layout) => self.legacy(layout, hash),
             Some(hash) => self.keyed(layout, hash),
             None => return self.keyless(layout),
         };
@@ -59,6 +59,10 @@ impl Router {
             self.round = index + 1;
         }
         layout.active().nth(index).map(|s| s.id)
+    }
+
+    fn keeps_partitions(&self, layout: &Layout) -> bool {
+        self.deviance.is(Deviant::PartitionsForEver) && layout.segments().any(|s| s.legacy.is_some())
     }
 
     /// Rule 3: the classic routing over N partitions, in the order of their ids.

@@ -124,8 +124,9 @@ impl Session {
         self.state = State::Idle;
     }
 
-    /// The topic is another one, whose epochs are counted anew.
-    pub(crate) fn forget_epoch(&mut self) {
+    /// The topic is another one, whose controller knows of nobody and whose epochs are counted anew.
+    pub(crate) fn forget_topic(&mut self) {
+        self.restart();
         self.epoch = None;
     }
 

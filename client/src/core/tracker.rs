@@ -4,8 +4,9 @@
 //! with managed segments that follows an all-legacy one begins a new life of the topic, so its epoch is not compared.
 //! A layout that cannot be worked with is reported and the current one stays.
 //!
-//! A topic that is deleted and created again begins a new life, at epoch 0. A push alone cannot tell it from an old
-//! layout. That the segments of the current layout are not there any more can: then the topic is looked up anew, and
+//! A topic that is deleted and created again begins a new life, at epoch 0. Where that is the epoch of the current layout
+//! too, a segment with another range tells it: within one topic ranges never change. Otherwise a push alone cannot tell it
+//! from an old layout. That the segments of the current layout are not there any more can: then the topic is looked up anew, and
 //! what that lookup brings counts whatever its epoch ([`Tracker::doubt`]).
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -49,11 +50,13 @@ pub(crate) struct Tracker {
     current: Option<View>,
     /// The next layout counts whatever its epoch.
     doubted: bool,
+    /// The next layout comes from a lookup, not from a push.
+    looked_up: bool,
 }
 
 impl Tracker {
     pub(crate) fn new(deviance: Deviance) -> Self {
-        Tracker { deviance, current: None, doubted: false }
+        Tracker { deviance, current: None, doubted: false, looked_up: false }
     }
 
     pub(crate) fn current(&self) -> Option<&View> {
@@ -65,8 +68,15 @@ impl Tracker {
         self.doubted = true;
     }
 
+    /// The next layout is the answer to a new lookup. A controller that it does not name is not there any more: its broker
+    /// may be gone, and the next is elected only when a consumer registers at the service URL (client-behavior §8).
+    pub(crate) fn look_up(&mut self) {
+        self.looked_up = true;
+    }
+
     /// Takes a pushed layout. `topic` is the canonical name that came with it, if one did.
     pub(crate) fn apply(&mut self, dag: &ScalableTopicDag, topic: TopicName) -> Applied {
+        let looked_up = std::mem::take(&mut self.looked_up);
         let layout = match Layout::from_dag(dag) {
             Ok(layout) => layout,
             Err(error) => return Applied::Refused(error),
@@ -74,10 +84,14 @@ impl Tracker {
         let mut life = 0;
         if let Some(View { layout: current, life: current_life, .. }) = &self.current {
             let migrated = current.is_legacy() && !layout.is_legacy();
+            if migrated && layout.epoch == current.epoch && self.deviance.is(Deviant::IgnoresMigration) {
+                return Applied::Stale { current: current.epoch };
+            }
             let older = layout.epoch < current.epoch && !migrated;
             let again = older && std::mem::take(&mut self.doubted);
             let stale = older && !again;
-            life = current_life + u64::from(again);
+            let replaced = layout.epoch == current.epoch && layout.contradicts(current);
+            life = current_life + u64::from(again || replaced);
             if (stale && !self.deviance.is(Deviant::ApplyStaleEpoch))
                 || self.deviance.is(Deviant::IgnoreLayoutUpdates)
             {
@@ -94,7 +108,7 @@ impl Tracker {
             brokers.extend(kept.map(|(id, url)| (*id, url.clone())));
         }
         brokers.extend(dag.segment_brokers.iter().map(|b| (b.segment_id, b.broker_url.clone())));
-        let known = current.and_then(|current| current.controller.clone());
+        let known = current.filter(|_| !looked_up).and_then(|current| current.controller.clone());
         let controller = dag.controller_broker_url.clone().filter(|url| !url.is_empty()).or(known);
         let (layout, brokers) = (Arc::new(layout), Arc::new(brokers));
         self.current = Some(View { topic, layout, brokers, controller, life });
@@ -144,6 +158,25 @@ mod tests {
     }
 
     #[test]
+    fn a_controller_outlives_a_push_without_one_and_no_lookup_without_one() {
+        let mut tracker = tracker_at(3);
+        let without = dag(3, &[(0, 0, 65535, true)]);
+        let mut with = without.clone();
+        with.controller_broker_url = Some("pulsar://a:1".into());
+        let controller = |tracker: &Tracker| tracker.current().unwrap().controller.clone();
+        tracker.apply(&with, topic());
+        tracker.apply(&without, topic());
+        assert_eq!(controller(&tracker).as_deref(), Some("pulsar://a:1"));
+        tracker.look_up();
+        tracker.apply(&without, topic());
+        assert_eq!(controller(&tracker), None);
+        tracker.apply(&with, topic());
+        tracker.look_up();
+        tracker.apply(&with, topic());
+        assert_eq!(controller(&tracker).as_deref(), Some("pulsar://a:1"));
+    }
+
+    #[test]
     fn what_a_doubting_lookup_brings_counts_and_is_another_topic_when_it_is_older() {
         let mut tracker = tracker_at(3);
         let mut again = dag(0, &[(0, 0, 65535, true)]);
@@ -159,6 +192,18 @@ mod tests {
         assert_eq!(tracker.apply(&dag(2, &[(0, 0, 65535, true)]), topic()), Applied::Yes);
         assert_eq!(tracker.current().unwrap().life, 1, "a newer layout is of the same topic");
         assert_eq!(tracker.apply(&again, topic()), Applied::Stale { current: 2 });
+    }
+
+    #[test]
+    fn an_equal_epoch_with_another_range_is_another_topic() {
+        let mut tracker = tracker_at(0);
+        let halves = [(0, 0, 0x7fff, true), (1, 0x8000, 65535, true)];
+        assert_eq!(tracker.apply(&dag(0, &halves), topic()), Applied::Yes);
+        assert_eq!(tracker.current().unwrap().life, 1);
+        assert_eq!(tracker.apply(&dag(0, &halves), topic()), Applied::Yes);
+        assert_eq!(tracker.current().unwrap().life, 1, "the same again");
+        assert_eq!(tracker.apply(&dag(0, &[(0, 0, 65535, true)]), topic()), Applied::Yes);
+        assert_eq!(tracker.current().unwrap().life, 2, "fewer are others too");
     }
 
     #[test]

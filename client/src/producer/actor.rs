@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use stc_proto::{
@@ -13,15 +14,17 @@ use stc_proto::{
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::{Face, Request, SendResult};
 use crate::{
-    attachments::{Attachments, Outcome, SegmentEvent, assigned},
+    attachments::{Asked, Attachments, Outcome, SegmentEvent, assigned},
     client::Shared,
     connection::{EventSender, Party},
+    consumer::REQUESTS,
     core::{
+        Now,
         deviant::Deviant,
         error::Error,
         producer::{Attach, Attached, Effect, ProducerCore},
@@ -31,12 +34,16 @@ use crate::{
     transaction::{Operation, Txn},
 };
 
+/// How long a refused producer waits for the answers of other segments.
+const TAKING_BACK: Duration = Duration::from_secs(5);
+
 /// What every PRODUCER of a producer carries.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) access: ProducerAccessMode,
     pub(crate) schema: Option<WireSchema>,
     pub(crate) properties: Vec<KeyValue>,
+    pub(crate) initial_subscription: Option<String>,
 }
 
 /// Tells a broker that a classic topic is used by a client that can follow its migration.
@@ -64,6 +71,8 @@ pub(crate) struct Actor {
     /// When a close that cannot be completed is given up.
     close_deadline: Option<Instant>,
     close_result: Result<(), Error>,
+    /// Who waits for exclusive access that cannot be had, and why not.
+    refused: Option<(oneshot::Sender<Result<(), Error>>, Error)>,
     closed: bool,
     memory_freed: watch::Receiver<()>,
     _alive: mpsc::Sender<()>,
@@ -99,6 +108,7 @@ impl Actor {
             closers: Vec::new(),
             close_deadline: None,
             close_result: Ok(()),
+            refused: None,
             closed: false,
             memory_freed,
             _alive: alive,
@@ -115,6 +125,10 @@ impl Actor {
             if self.closed {
                 break;
             }
+            if self.refused.is_some() && self.close_deadline.is_none() {
+                self.close();
+                continue;
+            }
             let now = self.client.clocks.now();
             let deadline = self.core.next_deadline();
             if deadline.is_some_and(|at| at <= now.mono) {
@@ -126,6 +140,14 @@ impl Actor {
         }
         // Closed on the wire before anyone is told.
         drop(self.watch.take());
+        if let Some((opened, error)) = self.refused.take() {
+            // What was asked for on other segments comes about still, and would be in the way of whoever tries next. Each is
+            // closed as its answer is dropped. Waiting for access has no end.
+            let waits = self.settings.access == ProducerAccessMode::WaitForExclusive;
+            let all = async { while !waits && self.attaching.join_next().await.is_some() {} };
+            let _ = timeout(TAKING_BACK, all).await;
+            let _ = opened.send(Err(error));
+        }
         for closer in std::mem::take(&mut self.closers) {
             let _ = closer.send(self.close_result.clone());
         }
@@ -134,6 +156,7 @@ impl Actor {
     /// Waits for one event and hands it to the state machine. In a fixed order, so that one seed gives one run.
     async fn next(&mut self, deadline: Option<Instant>) {
         let closing = self.close_deadline.is_some();
+        let mut asked = Vec::new();
         tokio::select! {
             biased;
             () = layout_changed(&mut self.watch) => self.layout_changed(),
@@ -148,7 +171,7 @@ impl Actor {
             _ = self.memory_freed.changed(), if self.core.waits_for_memory() => {
                 self.core.tick(self.client.clocks.now());
             }
-            request = self.requests.recv(), if self.requests_open => self.request(request),
+            _ = self.requests.recv_many(&mut asked, REQUESTS), if self.requests_open => self.requested(asked),
             () = self.client.closing(), if !closing => self.close(),
             () = sleep(deadline) => self.core.tick(self.client.clocks.now()),
             () = sleep(self.close_deadline), if closing => {
@@ -159,17 +182,26 @@ impl Actor {
         }
     }
 
-    fn request(&mut self, request: Option<Request>) {
+    /// What handles ask, in their order; nothing once all of them are dropped.
+    fn requested(&mut self, asked: Vec<Request>) {
+        if asked.is_empty() {
+            self.requests_open = false;
+            self.close();
+        }
         let now = self.client.clocks.now();
+        asked.into_iter().for_each(|request| self.request(request, now));
+    }
+
+    fn request(&mut self, request: Request, now: Now) {
         match request {
-            Some(Request::Send(message, operation, ticket)) => {
+            Request::Send(message, operation, ticket) => {
                 if let Some(txn) = operation.as_ref().and_then(Operation::txn) {
                     self.transactions.entry(txn.id()).or_insert_with(|| (txn.clone(), 0)).1 += 1;
                 }
                 let order = self.core.send(*message, now);
                 self.tickets.insert(order, (ticket, operation));
             }
-            Some(Request::Flush(done)) => {
+            Request::Flush(done) => {
                 let before = self.core.flush(now);
                 if self.client.deviance.is(Deviant::FlushReturnsEarly) {
                     let _ = done.send(());
@@ -177,12 +209,8 @@ impl Actor {
                     self.flushes.push((before, done));
                 }
             }
-            Some(Request::Close(done)) => {
+            Request::Close(done) => {
                 self.closers.push(done);
-                self.close();
-            }
-            None => {
-                self.requests_open = false;
                 self.close();
             }
         }
@@ -210,7 +238,8 @@ impl Actor {
         let Outcome { segment, id, generation, result } = outcome;
         let now = self.client.clocks.now();
         match result {
-            Ok((connection, attached)) => {
+            Ok((asked, attached)) => {
+                let connection = asked.taken();
                 // First, as the state machine may send on it at once.
                 let early = self.attachments.establish(segment, connection.clone());
                 if self.core.attached(segment, generation, attached, now) {
@@ -287,7 +316,7 @@ impl Actor {
                         (segment, id, result)
                     });
                 }
-                Effect::Transmit { segment, sequence_id, highest, messages, txn, bytes } => {
+                Effect::Transmit { segment, sequence_id, highest, messages, txn, chunk, bytes } => {
                     self.attachments.send(segment, |producer_id| {
                         let batch = messages > 1;
                         let send = CommandSend {
@@ -295,6 +324,7 @@ impl Actor {
                             sequence_id,
                             num_messages: batch.then_some(messages),
                             highest_sequence_id: batch.then_some(highest),
+                            is_chunk: chunk.then_some(true),
                             txnid_least_bits: txn.map(|txn| txn.number),
                             txnid_most_bits: txn.map(|txn| txn.coordinator),
                             ..Default::default()
@@ -314,11 +344,13 @@ impl Actor {
                         let _ = ticket.send(result);
                     }
                 }
-                Effect::Opened(result) => {
-                    if let Some(opened) = opened.take() {
-                        let _ = opened.send(result);
+                Effect::Opened(result) => match (opened.take(), result) {
+                    (Some(opened), Err(error)) => self.refused = Some((opened, error)),
+                    (Some(opened), Ok(())) => {
+                        let _ = opened.send(Ok(()));
                     }
-                }
+                    (None, _) => {}
+                },
                 Effect::Closed => self.closed = true,
             }
         }
@@ -345,7 +377,8 @@ async fn attach(
     let (segment, generation) = (attach.segment, attach.generation);
     let result = async {
         let connection = client.pool.connect(&attach.topic, attach.address.as_deref()).await?;
-        connection.register(Party::Producer, producer_id, events)?;
+        let mut asked =
+            Asked::begin(client.clone(), connection.clone(), (Party::Producer, producer_id), events)?;
         let request_id = client.pool.request_id();
         let mut metadata = settings.properties;
         if attach.legacy {
@@ -362,11 +395,11 @@ async fn attach(
             user_provided_producer_name: Some(attach.named_by_application),
             producer_access_mode: Some(settings.access as i32),
             topic_epoch: attach.topic_epoch,
+            initial_subscription_name: settings.initial_subscription,
             ..Default::default()
         };
         let waits = settings.access == ProducerAccessMode::WaitForExclusive;
-        let answer =
-            connection.request(request_id, command, (!waits).then_some(client.operation_timeout)).await;
+        let answer = asked.request(request_id, command, (!waits).then_some(client.operation_timeout)).await;
         match answer {
             Ok(Command::ProducerSuccess(success)) => {
                 let attached = Attached {
@@ -377,14 +410,15 @@ async fn attach(
                     topic_epoch: success.topic_epoch,
                     max_size: connection.max_message_size(),
                 };
-                Ok((connection, attached))
+                Ok((asked, attached))
             }
             Ok(other) => {
-                connection.unregister(Party::Producer, producer_id);
-                Err(Error::not_connected(format!("{} answered PRODUCER", other.name())))
+                let error = Error::not_connected(format!("{} answered PRODUCER", other.name()));
+                asked.failed(&error);
+                Err(error)
             }
             Err(error) => {
-                connection.unregister(Party::Producer, producer_id);
+                asked.failed(&error);
                 Err(error)
             }
         }

@@ -15,7 +15,8 @@ use super::{
 use crate::{
     client::Shared,
     core::{
-        deviant::Deviant,
+        deviant::{Deviance, Deviant},
+        encryption::policy::ProducerEncryption,
         error::{Category, Error},
         outgoing::BatchLimits,
         producer::{ProducerConfig, ProducerCore, QueueLimits},
@@ -77,8 +78,11 @@ pub struct ProducerBuilder<T> {
     initial_sequence_id: Option<u64>,
     properties: Vec<(String, String)>,
     batching: BatchLimits,
+    chunk_size: Option<usize>,
+    encryption: Option<ProducerEncryption>,
     max_pending: usize,
     queue_full: QueueFull,
+    initial_subscription: Option<String>,
 }
 
 impl<T: 'static> ProducerBuilder<T> {
@@ -94,8 +98,11 @@ impl<T: 'static> ProducerBuilder<T> {
             initial_sequence_id: None,
             properties: Vec::new(),
             batching: BatchLimits { enabled: true, max_messages: 1000, max_bytes: 128 * 1024, max_delay: 1 },
+            chunk_size: None,
+            encryption: None,
             max_pending: 0,
             queue_full: QueueFull::default(),
+            initial_subscription: None,
         }
     }
 
@@ -178,12 +185,37 @@ impl<T: 'static> ProducerBuilder<T> {
         self
     }
 
+    /// A subscription that the broker makes as the producer attaches, so that nothing is dropped before somebody reads.
+    pub(crate) fn initial_subscription(mut self, name: Option<String>) -> Self {
+        self.initial_subscription = name;
+        self
+    }
+
+    /// Whether a message that is larger than the broker takes goes in several entries; false by default: it fails.
+    /// Consumers get it as one message.
+    pub fn chunking(mut self, enabled: bool) -> Self {
+        self.chunk_size = enabled.then_some(self.chunk_size.unwrap_or(0));
+        self
+    }
+
+    /// The largest payload of a chunk, in bytes; what the broker takes by default. Turns chunking on.
+    pub fn chunk_size(mut self, bytes: usize) -> Self {
+        self.chunk_size = Some(bytes);
+        self
+    }
+
+    /// Encrypts payloads (client-api §3.1). Each message goes in an entry of its own then (key-shared §8).
+    pub fn encryption(mut self, encryption: ProducerEncryption) -> Self {
+        self.encryption = Some(encryption);
+        self
+    }
+
     /// Creates the producer (client-api §3.1, §7): resolves the topic, and under an exclusive access mode attaches to
     /// all of it.
     ///
     /// # Errors
     /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ProducerBusy` when exclusive
-    /// access is not to be had, `NotSupported` when the broker does not know scalable topics, `NotConnected` when no
+    /// access is not to be had, `Crypto` when a key to encrypt with is not, `NotSupported` when the broker does not know scalable topics, `NotConnected` when no
     /// broker is reached in the client's operation timeout, and what else the broker answers.
     pub async fn create(self) -> Result<Producer<T>, Error> {
         let deviance = self.client.deviance;
@@ -193,7 +225,7 @@ impl<T: 'static> ProducerBuilder<T> {
     async fn attach(self) -> Result<Producer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
-        let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        let topic = layout_watch::parse_topic(self.topic.as_deref(), client.deviance)?;
         let pairs = |info: SchemaInfo| info.kind == SchemaType::KeyValue;
         if client.deviance.is(Deviant::RefusesPairs) && self.schema.info().is_some_and(pairs) {
             return Err(Error::new(Category::NotSupported, "there is no schema of pairs"));
@@ -224,12 +256,20 @@ impl<T: 'static> ProducerBuilder<T> {
             let schema = self.schema.info().map(to_wire);
             attach_to_guessed(&client, &topic, schema).await;
         }
-        let watch = layout_watch::open(&client, topic).await?;
+        let watch = layout_watch::open(&client, topic, true).await?;
         let config = ProducerConfig {
             name: self.name.clone(),
             access,
-            limits: self.batching,
+            limits: BatchLimits {
+                // An encrypted message is an entry of its own (key-shared §8).
+                enabled: self.batching.enabled
+                    && (self.encryption.is_none() || client.deviance.is(Deviant::EncryptsBatches)),
+                ..deviating(self.batching, client.deviance)
+            },
+            encryption: self.encryption.and_then(|policy| policy.deviating(client.deviance)),
+            chunk_size: self.chunk_size.filter(|_| !client.deviance.is(Deviant::NoChunks)),
             compression: match self.compression {
+                _ if client.deviance.is(Deviant::NoCompression) => CompressionType::None,
                 Compression::None => CompressionType::None,
                 Compression::Lz4 => CompressionType::Lz4,
                 Compression::Zlib => CompressionType::Zlib,
@@ -254,9 +294,12 @@ impl<T: 'static> ProducerBuilder<T> {
             access,
             schema: self.schema.info().map(to_wire),
             properties: properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
+            initial_subscription: self.initial_subscription,
         };
         let view = watch.state.borrow().view.clone();
-        let core = ProducerCore::new(config, view, client.rng(), client.clocks.now());
+        let now = client.clocks.now();
+        let mut core = ProducerCore::new(config, view, client.rng(), now);
+        core.prepare(now)?;
         let face = Arc::new(Face {
             topic: core.topic().to_owned(),
             name: self.name,
@@ -286,5 +329,16 @@ impl<T: 'static> ProducerBuilder<T> {
             }
         }
         Ok(producer)
+    }
+}
+
+/// The limits as the deviation in force has them.
+fn deviating(limits: BatchLimits, deviance: Deviance) -> BatchLimits {
+    let BatchLimits { enabled, max_messages, max_bytes, max_delay } = limits;
+    BatchLimits {
+        enabled,
+        max_messages: if deviance.is(Deviant::BatchCountIgnored) { usize::MAX } else { max_messages },
+        max_bytes: if deviance.is(Deviant::BatchBytesIgnored) { usize::MAX } else { max_bytes },
+        max_delay: if deviance.is(Deviant::BatchDelayIgnored) { 0 } else { max_delay },
     }
 }

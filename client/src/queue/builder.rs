@@ -4,12 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use stc_proto::pulsar::{KeyValue, command_subscribe};
 
-use super::{QueueConsumer, kind::Queue};
+use super::{
+    QueueConsumer,
+    dead_letter::{DeadLetterPolicy, DeadLetters},
+    kind::Queue,
+};
 use crate::{
     client::Shared,
     consumer::{Beginning, Handle, check_receiver_queue, check_subscription, life},
     core::{
         deviant::Deviant,
+        encryption::policy::ConsumerEncryption,
         error::Error,
         queue::{QueueConfig, QueueCore},
     },
@@ -38,7 +43,9 @@ pub struct QueueConsumerBuilder<T> {
     initial_position: InitialPosition,
     properties: Vec<(String, String)>,
     receiver_queue: u32,
+    encryption: Option<ConsumerEncryption>,
     redelivery_delay: Duration,
+    dead_letters: Option<DeadLetterPolicy>,
 }
 
 impl<T: 'static> QueueConsumerBuilder<T> {
@@ -52,7 +59,9 @@ impl<T: 'static> QueueConsumerBuilder<T> {
             initial_position: InitialPosition::default(),
             properties: Vec::new(),
             receiver_queue: 1000,
+            encryption: None,
             redelivery_delay: Duration::from_millis(100),
+            dead_letters: None,
         }
     }
 
@@ -98,6 +107,18 @@ impl<T: 'static> QueueConsumerBuilder<T> {
         self
     }
 
+    /// Where messages go that came too often; without a policy they come for ever.
+    pub fn dead_letter_policy(mut self, policy: DeadLetterPolicy) -> Self {
+        self.dead_letters = Some(policy);
+        self
+    }
+
+    /// Decrypts messages with these keys (client-api §4); without them, encrypted messages fail.
+    pub fn encryption(mut self, encryption: ConsumerEncryption) -> Self {
+        self.encryption = Some(encryption);
+        self
+    }
+
     /// Subscribes (client-api §4.2, wire-protocol §6.1).
     ///
     /// # Errors
@@ -112,22 +133,28 @@ impl<T: 'static> QueueConsumerBuilder<T> {
     async fn attach(self) -> Result<QueueConsumer<T>, Error> {
         let client = self.client;
         let alive = client.enter()?;
-        let topic = layout_watch::parse_topic(self.topic.as_deref())?;
+        let topic = layout_watch::parse_topic(self.topic.as_deref(), client.deviance)?;
         let subscription = check_subscription(self.subscription)?;
         check_receiver_queue(self.receiver_queue)?;
+        self.dead_letters.as_ref().map_or(Ok(()), DeadLetterPolicy::check)?;
         let mut rng = client.rng();
         let named = self.name.is_some();
         let name = self.name.unwrap_or_else(|| format!("queue-{:010x}", rng.next() >> 24));
-        let watch = layout_watch::open(&client, topic).await?;
+        let watch = layout_watch::open(&client, topic, true).await?;
         if client.deviance.is(Deviant::QueueRegisters) {
             register_needlessly(&client, &watch, &subscription, &name).await;
         }
         let config = QueueConfig {
             receiver_queue: self.receiver_queue,
             redelivery_delay: self.redelivery_delay.as_millis() as u64,
-            life: life(&client),
+            max_redeliveries: self.dead_letters.as_ref().map(DeadLetterPolicy::max_redeliveries),
+            life: life(&client, self.encryption),
         };
+        let view = watch.state.borrow().view.clone();
+        let from = (&view.topic, subscription.as_str());
+        let letters = |policy| DeadLetters::new(client.clone(), policy, from, self.schema.info());
         let kind = Queue {
+            letters: self.dead_letters.map(letters).map(Arc::new),
             subscription: subscription.clone(),
             name,
             named,
@@ -138,11 +165,18 @@ impl<T: 'static> QueueConsumerBuilder<T> {
             schema: self.schema.info().map(to_wire),
             properties: self.properties.into_iter().map(|(key, value)| KeyValue { key, value }).collect(),
         };
-        let view = watch.state.borrow().view.clone();
         let core = QueueCore::new(config, view, client.rng(), client.clocks.now());
         let receiver_queue = self.receiver_queue;
-        let beginning = Beginning { kind, core, watch, registrant: None, receiver_queue };
-        let handle = Handle::open(client, alive, beginning, &*self.schema).await?;
+        let beginning = Beginning {
+            kind,
+            core,
+            watch,
+            registrant: None,
+            receiver_queue,
+            lane: None,
+            wants_writer: self.schema.wants_writer(),
+        };
+        let handle = Handle::open(client, alive, beginning).await?;
         Ok(QueueConsumer { handle, subscription: subscription.into(), schema: self.schema })
     }
 }

@@ -1,10 +1,13 @@
 //! What the task of a queue consumer does differently from that of others.
 
+use std::sync::Arc;
+
 use stc_proto::pulsar::{
     CommandAck, CommandRedeliverUnacknowledgedMessages, CommandSubscribe, KeySharedMeta, KeyValue,
     Schema as WireSchema, command_ack::AckType, command_subscribe,
 };
 
+use super::dead_letter::DeadLetters;
 use crate::{
     client::Shared,
     consumer::{Actor, Done, Kind},
@@ -12,14 +15,14 @@ use crate::{
         consumer::Subscribe,
         deviant::Deviant,
         error::Error,
-        message_id::MessageId,
+        message_id::{MessageId, Position},
         queue::{Own, QueueCore},
     },
     producer::without_schema,
     transaction::Operation,
 };
 
-/// What every SUBSCRIBE of a consumer carries.
+/// What every SUBSCRIBE of a consumer carries, and where its dead letters go.
 #[derive(Clone)]
 pub(crate) struct Queue {
     pub(crate) subscription: String,
@@ -29,10 +32,12 @@ pub(crate) struct Queue {
     pub(crate) initial_position: command_subscribe::InitialPosition,
     pub(crate) schema: Option<WireSchema>,
     pub(crate) properties: Vec<KeyValue>,
+    /// `None` without a dead-letter policy.
+    pub(crate) letters: Option<Arc<DeadLetters>>,
 }
 
 pub(crate) enum Request {
-    Acknowledge(MessageId, Done),
+    Acknowledge(Position),
     AcknowledgeIn(MessageId, Operation, Done),
     Reject(MessageId, Done),
     /// A message of a segment was taken out of the receive queue.
@@ -42,18 +47,15 @@ pub(crate) enum Request {
 impl Kind for Queue {
     type Core = QueueCore;
     type Request = Request;
-    type Answer = ();
+    /// How it went to send a message to the dead-letter topic.
+    type Answer = (MessageId, Result<(), Error>);
 
     fn request(actor: &mut Actor<Self>, request: Request) {
         let now = actor.client.clocks.now();
         let refused = actor.is_closing().then(|| Error::closed("consumer"));
         match request {
-            Request::Acknowledge(id, done) => {
-                let result = refused.map_or_else(|| actor.core.acknowledge(&id, now), Err);
-                // On the wire before the application is told.
-                actor.perform();
-                let _ = done.send(result);
-            }
+            Request::Acknowledge(_) if refused.is_some() => {}
+            Request::Acknowledge(at) => actor.core.acknowledge(at, now),
             Request::AcknowledgeIn(id, operation, done) => {
                 let Some(txn) = operation.txn().map(|txn| txn.id()) else { return };
                 let group = actor.desk.begin(operation, done);
@@ -93,6 +95,17 @@ impl Kind for Queue {
             Own::Purge { segment } => {
                 actor.face.queue.purge(|delivery| delivery.segment == segment);
             }
+            Own::Bury(delivery) => {
+                // The state machine has the same policy.
+                let Some(letters) = actor.kind.letters.clone() else { return };
+                if actor.client.deviance.is(Deviant::DeadLetterRaises) {
+                    actor.face.queue.close();
+                }
+                actor.wait_for(async move {
+                    let id = delivery.id.clone();
+                    (id, letters.send(*delivery).await)
+                });
+            }
         }
     }
 
@@ -100,7 +113,16 @@ impl Kind for Queue {
         &self.subscription
     }
 
-    fn answered(_: &mut Actor<Self>, (): ()) {}
+    fn answered(actor: &mut Actor<Self>, (id, result): Self::Answer) {
+        let now = actor.client.clocks.now();
+        actor.core.buried(&id, result, now);
+    }
+
+    async fn finish(&self) {
+        if let Some(letters) = &self.letters {
+            letters.close().await;
+        }
+    }
 
     fn subscribe(&self, client: &Shared, subscribe: &Subscribe<()>) -> CommandSubscribe {
         let sub_type = if client.deviance.is(Deviant::ExclusiveSubscription) {

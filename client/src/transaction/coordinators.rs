@@ -25,6 +25,7 @@ use crate::{
         },
     },
     producer::sleep,
+    watching::{Updates, Watching},
 };
 
 /// The topic whose partition i is looked up for coordinator i where there is no watch.
@@ -107,21 +108,10 @@ enum Found {
     Classic(u64),
 }
 
-/// The watch on one connection. Dropping it sends WATCH_TC_ASSIGNMENTS_CLOSE.
+/// The watch on one connection. Dropping it closes it on the wire.
 struct Watch {
-    connection: Arc<Connection>,
-    id: u64,
-    events: mpsc::UnboundedReceiver<Event>,
-    close_on_wire: bool,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.connection.unregister(Party::Coordinators, self.id);
-        if self.close_on_wire && self.connection.is_open() {
-            self.connection.send(Command::from(CommandWatchTcAssignmentsClose { watch_id: self.id }));
-        }
-    }
+    watching: Watching,
+    events: Updates,
 }
 
 struct Task {
@@ -267,9 +257,9 @@ async fn discover(client: Arc<Shared>, where_offered: bool, anywhere: bool) -> R
         return count(&client, &connection).await;
     }
     let id = client.session_id();
-    let (sender, events) = mpsc::unbounded_channel();
-    connection.register(Party::Coordinators, id, sender)?;
-    let mut watch = Watch { connection: connection.clone(), id, events, close_on_wire: true };
+    let close = CommandWatchTcAssignmentsClose { watch_id: id };
+    let (watching, events) = Watching::begin(connection.clone(), Party::Coordinators, id, close)?;
+    let mut watch = Watch { watching, events };
     connection.send(Command::from(CommandWatchTcAssignments { watch_id: id }));
     let update = loop {
         let first = timeout(client.operation_timeout, watch.events.recv()).await;
@@ -288,8 +278,7 @@ async fn discover(client: Arc<Shared>, where_offered: bool, anywhere: bool) -> R
     match update.snapshot {
         Some(snapshot) => Ok(Found::Watch(watch, snapshot)),
         None => {
-            // The broker keeps no watch that it refused.
-            watch.close_on_wire = false;
+            watch.watching.end_silently();
             let code = update.error.unwrap_or(ServerError::UnknownError as i32);
             Err(Error::server(code, update.message.as_deref().unwrap_or_default()))
         }

@@ -32,6 +32,28 @@ async fn keys_go_to_the_partition_that_classic_clients_use() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn partitions_that_were_added_count_once_the_topic_is_looked_up_again() {
+    let bench = Bench::new();
+    bench.admin(|cluster, now| cluster.create_partitioned_topic(&name(CLASSIC), 2, now));
+    let client = bench.client();
+    let producer = client.producer(StringSchema).topic(CLASSIC).create().await.unwrap();
+    let consumer = bench.consumer(&client, CLASSIC).await;
+    bench.admin(|cluster, now| cluster.update_partitions(&name(CLASSIC), 5, now));
+    assert!(bench.control.drop_connections(Default::default()) > 0);
+    // In virtual time: the watches are open again.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for n in 0..30 {
+        soon(producer.message().key(format!("key-{n}")).value(n.to_string()).send()).await.unwrap();
+    }
+    for view in bench.control.stored(CLASSIC).unwrap() {
+        let key = view.metadata.unwrap().partition_key.unwrap();
+        assert_eq!(view.topic.partition_index(), Some(KeyHash::of(&key).legacy(5)), "{key}");
+    }
+    assert_eq!(numbers(&drain(&consumer).await), (0..30).collect::<Vec<_>>());
+    assert!(bench.control.current_dag(CLASSIC).is_err(), "no scalable topic of the name came to be");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_migration_under_a_producer_and_a_consumer_goes_unnoticed() {
     let bench = Bench::new();
     bench.admin(|cluster, now| cluster.create_partitioned_topic(&name(CLASSIC), 2, now));

@@ -7,10 +7,14 @@
 
 mod blocking;
 mod checkpointing;
+mod chunking;
 mod classic;
 mod consuming;
+mod dead_letters;
+mod encryption;
 mod golden;
 mod limits;
+mod namespaces;
 mod producing;
 mod public_api;
 mod resilience;

@@ -5,10 +5,11 @@ use std::time::Duration;
 use sim_broker::core::{
     BrokerId,
     cluster::control::DropSelector,
-    fault::{Fault, FaultEffect, Selector},
+    fault::{At, ErrorCode, Fault, FaultEffect, Selector},
     profile::Feature,
 };
-use stc_client::{Category, StringSchema};
+use stc_client::{AccessMode, Category, StringSchema};
+use stc_proto::pulsar::ServerError;
 
 use crate::support::{Bench, TOPIC, drain, name, numbers, soon};
 
@@ -257,4 +258,71 @@ async fn a_pushed_address_alone_moves_producers_and_consumers() {
     assert!(bench.count("PRODUCER") > before && bench.count("SUBSCRIBE") > after, "without a send");
     soon(producer.message().value("1".to_owned()).send()).await.unwrap();
     assert_eq!(numbers(&drain(&consumer).await), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_fails_on_one_segment_leaves_none_behind_on_another() {
+    let bench = Bench::new();
+    bench.create(2);
+    let client = bench.client();
+    let segment = |name: &str| Selector {
+        topic: Some(format!("segment://public/default/t/{name}")),
+        ..Selector::command("SUBSCRIBE")
+    };
+    // The first segment's broker grants what is asked for, and says so when the consumer has failed already.
+    let late = Fault { at: At::After, ..Fault::new(segment("0000-7fff-0"), FaultEffect::Delay { ms: 1000 }) };
+    bench.control.arm(late).unwrap();
+    let busy = FaultEffect::Error { code: ErrorCode(ServerError::ConsumerBusy), message: "busy".to_owned() };
+    bench.control.arm(Fault::new(segment("8000-ffff-1"), busy)).unwrap();
+    let consumer = client.queue_consumer(StringSchema).topic(TOPIC).subscription("s").subscribe();
+    assert_eq!(soon(consumer).await.unwrap_err().category(), Category::ConsumerBusy);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(bench.control.faults().iter().all(|fault| fault.fired == 1));
+    let stats = bench.cluster.read(|cluster| cluster.scalable_stats(&name(TOPIC)).unwrap());
+    let attached = stats.segments.iter().flat_map(|segment| &segment.topic.subscriptions);
+    assert_eq!(attached.map(|subscription| subscription.consumers.len()).sum::<usize>(), 0);
+}
+
+/// The segments of a topic that was made with two.
+const HALVES: [&str; 2] =
+    ["segment://public/default/t/0000-7fff-0", "segment://public/default/t/8000-ffff-1"];
+
+#[tokio::test(start_paused = true)]
+async fn exclusive_access_that_is_refused_leaves_no_producer_on_other_segments() {
+    let bench = Bench::new();
+    bench.create(2);
+    let client = bench.client();
+    let refusal = FaultEffect::Error { code: ErrorCode(ServerError::ProducerBusy), message: "no".into() };
+    let on = |segment: usize| Selector::command("PRODUCER").on_topic(HALVES[segment]);
+    bench.control.arm(Fault::new(on(0), refusal)).unwrap();
+    // Granted long after the refusal, and overtaken by whatever the client sends meanwhile.
+    bench.control.arm(Fault::new(on(1), FaultEffect::Delay { ms: 2_000 })).unwrap();
+    let exclusive = client.producer(StringSchema).topic(TOPIC).access_mode(AccessMode::Exclusive);
+    let error = exclusive.create().await.unwrap_err();
+    assert_eq!(error.category(), Category::ProducerBusy);
+    assert_eq!(bench.count("PRODUCER_SUCCESS"), 1, "the answer came before the create failed");
+    // Nobody is in the way.
+    let next = client.producer(StringSchema).topic(TOPIC).access_mode(AccessMode::Exclusive).create();
+    soon(next).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_granted_behind_the_answer_to_its_close_is_closed_again() {
+    let bench = Bench::new();
+    bench.create(1);
+    let client = bench.client();
+    let subscribe = Selector::command("SUBSCRIBE");
+    bench.control.arm(Fault::new(subscribe, FaultEffect::Delay { ms: 2_000 })).unwrap();
+    let subscribing = client.queue_consumer(StringSchema).topic(TOPIC).subscription("s").subscribe();
+    let given_up = tokio::time::timeout(Duration::from_millis(500), subscribing).await;
+    assert!(given_up.is_err(), "SUBSCRIBE is not answered yet");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(bench.count("CLOSE_CONSUMER"), 1, "closed at once, which nobody knows of yet");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(bench.count("CLOSE_CONSUMER"), 2, "closed again");
+    let attached = bench.cluster.with(|cluster, _| {
+        let segment = cluster.topic_stats(&name("segment://public/default/t/0000-ffff-0")).unwrap();
+        segment.subscriptions.iter().map(|subscription| subscription.consumers.len()).sum::<usize>()
+    });
+    assert_eq!(attached, 0);
 }

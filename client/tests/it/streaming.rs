@@ -8,7 +8,7 @@ use std::{
 use sim_broker::{
     control::DropSelector,
     core::{
-        BrokerId,
+        BrokerId, Profile,
         fault::{ErrorCode, Fault, FaultEffect, Selector},
     },
 };
@@ -17,7 +17,7 @@ use stc_client::{
 };
 use stc_proto::pulsar::{ScalableAssignedSegment, ScalableConsumerAssignment, ServerError};
 
-use crate::support::{Bench, TOPIC, soon, values};
+use crate::support::{Bench, TOPIC, receive, soon, values};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,15 +37,6 @@ async fn send(client: &PulsarClient, numbers: std::ops::Range<u64>) {
         producer.message().key(format!("key-{}", n % 5)).value(n.to_string()).send_async();
     }
     producer.close().await.unwrap();
-}
-
-/// Receives until nothing comes for a while.
-async fn receive(consumer: &StreamConsumer<String>) -> Vec<Message<String>> {
-    let mut messages = Vec::new();
-    while let Some(message) = consumer.receive_timeout(SECOND).await.unwrap() {
-        messages.push(message);
-    }
-    messages
 }
 
 /// Receives and acknowledges until nothing comes any more.
@@ -473,6 +464,29 @@ async fn a_dead_controller_or_segment_broker_is_survived() {
     }
     assert_eq!(received.into_iter().collect::<Vec<_>>(), all(60));
     send(&client, 60..70).await;
+    assert_eq!(drain(&one).await.len(), 10);
+}
+
+/// A topic of 5.0.1 whose controller died has none until a consumer registers; its layouts name none meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_a_lookup_does_not_name_is_forgotten() {
+    let bench = Bench::with(|config| {
+        config.profile = Profile::built_in("pulsar-5.0.1").unwrap();
+        config.brokers = 2;
+    });
+    bench.create(1);
+    let both = "pulsar://broker-0:6650,broker-1:6650";
+    let client = bench.builder().service_url(both).build().unwrap();
+    let one = stream(&client, "a").await;
+    let controller = || bench.control.current_dag(TOPIC).unwrap().controller_broker_url;
+    let dead = controller().unwrap();
+    let index = if dead == "pulsar://broker-0:6650" { 0 } else { 1 };
+    bench.control.kill_broker(BrokerId(index)).unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let registered = bench.control.registered(TOPIC).unwrap();
+    assert!(registered[0].session.is_some(), "{registered:?}");
+    assert_ne!(controller().unwrap(), dead);
+    send(&client, 0..10).await;
     assert_eq!(drain(&one).await.len(), 10);
 }
 

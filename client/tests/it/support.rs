@@ -8,7 +8,7 @@ use sim_broker::{
 };
 use stc_client::{
     BoxFuture, BrokerAddress, ClientBuilder, Clock, InitialPosition, Link, Message, PulsarClient,
-    QueueConsumer, StringSchema, Transport,
+    QueueConsumer, StreamConsumer, StringSchema, Transport,
 };
 use stc_proto::TopicName;
 
@@ -153,6 +153,15 @@ pub(crate) async fn drain(consumer: &QueueConsumer<String>) -> Vec<Message<Strin
     let mut messages = Vec::new();
     while let Some(message) = consumer.receive_timeout(Duration::from_secs(120)).await.unwrap() {
         consumer.acknowledge(message.id()).await.unwrap();
+        messages.push(message);
+    }
+    messages
+}
+
+/// Receives until nothing comes for a second.
+pub(crate) async fn receive(consumer: &StreamConsumer<String>) -> Vec<Message<String>> {
+    let mut messages = Vec::new();
+    while let Some(message) = consumer.receive_timeout(Duration::from_secs(1)).await.unwrap() {
         messages.push(message);
     }
     messages

@@ -13,7 +13,7 @@ use crate::core::{
     consumer::{Core as _, Delivery},
     deviant::Deviant,
     error::Error,
-    incoming::{self, Unreadable},
+    incoming::Unreadable,
     message_id::{MessageId, Position},
 };
 
@@ -67,7 +67,7 @@ impl CheckpointCore {
         }
         let (ledger, entry) = (command.message_id.ledger_id, command.message_id.entry_id);
         let From::Behind(seen) = reader.from else { return };
-        let (opened, last) = match incoming::open(payload, deviance) {
+        let (opened, last) = match self.life.opener.open(segment, (ledger, entry), payload, now.mono) {
             Ok(opened) => {
                 let last = if opened.batch { opened.count as i32 - 1 } else { -1 };
                 (Some(opened), last)
@@ -76,6 +76,7 @@ impl CheckpointCore {
                 tracing::warn!(segment, ledger, entry, why, "dropping a corrupt entry");
                 (None, -1)
             }
+            Err(Unreadable::Part | Unreadable::Duplicate) => (None, -1),
             Err(Unreadable::Unsupported(why)) => {
                 tracing::warn!(segment, ledger, entry, why, "passing over an entry");
                 (None, -1)

@@ -5,6 +5,7 @@ use stc_proto::HashRange;
 use super::position::Mark;
 use crate::core::{
     Millis,
+    acks::EntryId,
     consumer::{Life, Segment},
     place::Place,
     transaction::acks::Reach,
@@ -46,6 +47,9 @@ pub(crate) struct Reader {
     /// No attachment of an earlier generation was one of this reader.
     pub(crate) since: u64,
     pub(crate) from: From,
+    /// Ledger and entry that the first part of an incomplete message was in when the attachment was lost: the next reader
+    /// starts there, and leaves out what was read since.
+    pub(crate) incomplete: Option<EntryId>,
     /// The last message of a sealed segment, once it is known; an empty segment has none.
     pub(crate) end: Option<Option<Mark>>,
     pub(crate) asking: Asking,
@@ -70,12 +74,21 @@ impl Reader {
             since: life.next_generation(),
             place: life.place(),
             from,
+            incomplete: None,
             end: None,
             asking: Asking::No,
             granted: false,
             waiting: 0,
             consumed: 0,
             skip: 0,
+        }
+    }
+
+    /// Where the next attachment starts. Brokers deliver the message at the start position once more.
+    pub(crate) fn start(&self) -> From {
+        match self.incomplete {
+            Some((ledger, entry)) => From::Behind(Some(Mark { ledger, entry, batch_index: -1 })),
+            None => self.from,
         }
     }
 

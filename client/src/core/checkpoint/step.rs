@@ -15,6 +15,7 @@ use crate::core::{
     consumer::{Core, Life},
     deviant::Deviant,
     error::{Category, Error},
+    layout::Segment as LayoutSegment,
 };
 
 impl Core for CheckpointCore {
@@ -48,7 +49,9 @@ impl Core for CheckpointCore {
         let layout = self.life.view.layout.clone();
         self.resume_what_is_left();
         let active_only = deviance.is(Deviant::CheckpointActiveOnly);
-        let segments = layout.segments().filter(|segment| segment.active || !active_only);
+        let first_only = deviance.is(Deviant::ReadFirstPartition);
+        let left_out = |segment: &LayoutSegment| first_only && segment.legacy.is_some() && segment.id > 0;
+        let segments = layout.segments().filter(|s| (s.active || !active_only) && !left_out(s));
         let mut wanted: BTreeMap<u64, (String, Option<HashRange>)> =
             segments.map(|s| (s.id, (s.topic(&self.life.view.topic, deviance), Some(s.range)))).collect();
         if self.config.grouped && !deviance.is(Deviant::GroupReadsAll) {
@@ -127,7 +130,7 @@ impl Core for CheckpointCore {
             }
             Link::Idle if self.life.may_attach() => {
                 if may_start || reader.from == From::Latest {
-                    let how = Reading { from: reader.from, number: self.life.rng.next() };
+                    let how = Reading { from: reader.start(), number: self.life.rng.next() };
                     self.life.attach(id, &reader.topic, &mut reader.place, how);
                 }
             }
@@ -159,6 +162,8 @@ impl Core for CheckpointCore {
         let Some(reader) = self.readers.get_mut(&segment) else { return };
         reader.granted = false;
         reader.asking = Asking::No;
+        reader.incomplete = self.life.opener.first_part(segment);
+        self.life.opener.forget(segment);
         if broken && deviance.is(Deviant::ReadersStartOver) {
             reader.from = From::Behind(None);
         }
@@ -170,6 +175,11 @@ impl Core for CheckpointCore {
 
     fn message(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, now: Now) {
         self.arrived(segment, command, payload, now);
+    }
+
+    /// Readers acknowledge nothing: what will not become a message is forgotten.
+    fn due(&mut self, now: Now) {
+        self.life.opener.give_up(now.mono);
     }
 
     fn own_deadline(&self) -> Option<Millis> {

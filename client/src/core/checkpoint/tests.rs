@@ -60,6 +60,7 @@ impl Bench {
             grouped,
             receiver_queue: 100,
             life: LifeConfig {
+                encryption: None,
                 open_limit: 30_000,
                 backoff: BackoffLimits { initial: 100, max: 1000 },
                 deviance: Deviance::default(),

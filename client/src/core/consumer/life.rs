@@ -6,7 +6,9 @@ use crate::core::{
     assignment::Assignment,
     backoff::{Backoff, BackoffLimits, Rng},
     deviant::{Deviance, Deviant},
+    encryption::policy::ConsumerEncryption,
     error::Error,
+    incoming::Opener,
     place::Place,
     session::Session,
     tracker::View,
@@ -33,6 +35,8 @@ pub(crate) struct LifeConfig {
     /// How long opening may take.
     pub(crate) open_limit: Millis,
     pub(crate) backoff: BackoffLimits,
+    /// `None` opens no encrypted message.
+    pub(crate) encryption: Option<ConsumerEncryption>,
     pub(crate) deviance: Deviance,
 }
 
@@ -47,6 +51,7 @@ pub(crate) struct Life<H, D, O> {
     pub(crate) assignment: Option<Assignment>,
     pub(crate) effects: Vec<Effect<H, D, O>>,
     pub(crate) rng: Rng,
+    pub(crate) opener: Opener,
     pub(crate) txn_acks: TxnAcks,
     backoff: BackoffLimits,
     /// `None` for a consumer that no controller knows.
@@ -74,6 +79,7 @@ impl<H, D, O> Life<H, D, O> {
             session: registers.then(|| Session::new(config.backoff, rng.fork(), deviance)),
             txn_acks: TxnAcks::new(config.open_limit, Backoff::new(config.backoff, rng.fork())),
             rng,
+            opener: Opener::new(config.encryption.clone(), deviance),
             backoff: config.backoff,
             generation: 0,
             opening: Some(now.mono + config.open_limit),
@@ -92,7 +98,7 @@ impl<H, D, O> Life<H, D, O> {
         self.doubted = false;
         if another {
             self.assignment = None;
-            self.session.iter_mut().for_each(Session::forget_epoch);
+            self.session.iter_mut().for_each(Session::forget_topic);
         }
         another
     }
@@ -280,6 +286,6 @@ impl<H, D, O> Life<H, D, O> {
     pub(crate) fn next_deadline(&self) -> Option<Millis> {
         let registering =
             self.session.as_ref().filter(|_| self.may_attach()).and_then(Session::next_deadline);
-        registering.into_iter().chain(self.opening).min()
+        registering.into_iter().chain(self.opening).chain(self.opener.next_deadline()).min()
     }
 }

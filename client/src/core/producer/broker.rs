@@ -62,6 +62,10 @@ impl ProducerCore {
         let Some(at) = producer.in_flight.iter().position(|f| f.sequence_id == sequence_id) else { return };
         let Some(flight) = producer.in_flight.remove(at) else { return };
         producer.gone = 0;
+        // A message in chunks is published with its last one, whose place is the message's.
+        if flight.chunk.is_some_and(|chunk| !chunk.last) {
+            return self.advance(now);
+        }
         self.last_published = self.last_published.max(Some(flight.highest));
         let entry = if self.deviance().is(Deviant::WrongMessageId) { entry + 1 } else { entry };
         let batch = flight.size > 1;
@@ -89,9 +93,14 @@ impl ProducerCore {
             self.settle_all(&failed, &error);
             self.detach(segment);
         } else if let Some(at) = producer.in_flight.iter().position(|f| f.sequence_id == sequence_id)
-            && let Some(flight) = producer.in_flight.remove(at)
+            && let Some(flight) = producer.in_flight.get(at)
         {
-            self.settle_all(&flight.messages, &error);
+            let refused: BTreeSet<u64> = match flight.chunk {
+                Some(chunk) => [chunk.order].into(),
+                None => flight.messages.iter().map(|message| message.order).collect(),
+            };
+            let failed = producer.remove(|message| refused.contains(&message.order));
+            self.settle_all(&failed, &error);
         }
         self.advance(now);
     }

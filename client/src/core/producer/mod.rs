@@ -32,7 +32,9 @@ use super::{
     Link, Millis, Now,
     backoff::{Backoff, BackoffLimits, Rng, SEGMENT_GONE_ATTEMPTS, segment_gone_delay},
     deviant::{Deviance, Deviant},
+    encryption::{policy::ProducerEncryption, seal::Sealer},
     error::{Category, Error},
+    layout::{Layout, Segment},
     memory::Memory,
     message_id::{MessageId, Position},
     outgoing::{BatchLimits, Outgoing},
@@ -49,6 +51,9 @@ pub(crate) struct ProducerConfig {
     pub(crate) access: ProducerAccessMode,
     pub(crate) limits: BatchLimits,
     pub(crate) compression: CompressionType,
+    pub(crate) encryption: Option<ProducerEncryption>,
+    /// The largest payload of a chunk, in bytes, 0 for what the broker takes; `None` when large messages are refused.
+    pub(crate) chunk_size: Option<usize>,
     /// `None` waits without an end.
     pub(crate) send_timeout: Option<Millis>,
     pub(crate) initial_sequence_id: Option<u64>,
@@ -96,6 +101,8 @@ pub(crate) enum Effect {
         highest: u64,
         messages: i32,
         txn: Option<TxnId>,
+        /// Whether it is one of several entries of a message.
+        chunk: bool,
         bytes: Bytes,
     },
     /// Tells a transaction's coordinator that the segment is written to; the answer goes to
@@ -133,6 +140,8 @@ pub(crate) struct ProducerCore {
     view: View,
     router: Router,
     rng: Rng,
+    /// Present when payloads are encrypted.
+    sealer: Option<Sealer>,
     segments: BTreeMap<u64, SegmentProducer>,
     /// Messages whose hash no active segment covers, and when their next attempt is due.
     unrouted: Vec<Outgoing>,
@@ -156,6 +165,8 @@ pub(crate) struct ProducerCore {
     closing: bool,
     closed: bool,
     failed_once: bool,
+    /// When the last send was taken, if nothing was done for it yet but to let it in.
+    sent: Option<Now>,
     effects: Vec<Effect>,
 }
 
@@ -166,6 +177,7 @@ impl ProducerCore {
         let mut core = ProducerCore {
             router: Router::new(config.deviance),
             rng,
+            sealer: config.encryption.clone().map(Sealer::new),
             segments: BTreeMap::new(),
             unrouted: Vec::new(),
             unrouted_until: 0,
@@ -183,6 +195,7 @@ impl ProducerCore {
             closing: false,
             closed: false,
             failed_once: false,
+            sent: None,
             effects: Vec::new(),
             view: view.clone(),
             config,
@@ -191,8 +204,20 @@ impl ProducerCore {
         core
     }
 
-    /// Takes what the shell has to do, in order.
+    /// Makes the data key that payloads are encrypted with, where they are.
+    ///
+    /// # Errors
+    /// `Crypto` when a key cannot be had and the policy says to fail.
+    pub(crate) fn prepare(&mut self, now: Now) -> Result<(), Error> {
+        self.sealer.as_mut().map_or(Ok(()), |sealer| sealer.prepare(now.mono))
+    }
+
+    /// Takes what the shell has to do, in order. Sends are gone about here, so that what many of them need in common, such
+    /// as a look at what waits, is done once.
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        if let Some(now) = self.sent {
+            self.advance(now);
+        }
         std::mem::take(&mut self.effects)
     }
 
@@ -249,7 +274,8 @@ impl ProducerCore {
             self.deadlines.insert((now.mono + timeout, order));
         }
         self.line.push_back(message);
-        self.advance(now);
+        self.admit(now);
+        self.sent = Some(now);
         if self.config.limits_of_queue.fails
             && let Some(message) = self.line.pop_back()
         {
@@ -318,8 +344,8 @@ impl ProducerCore {
             producer.gone = 0;
             match layout.segment(*id) {
                 Some(segment) if segment.active || sealed_on_purpose(&self.config, producer) => {
-                    producer.segment = segment.clone();
-                    producer.topic = segment.topic(&self.view.topic, self.config.deviance);
+                    producer.segment = as_known(&layout, segment, self.config.deviance);
+                    producer.topic = topic_of(segment, &self.view, self.config.deviance);
                     if producer.place.locate(self.view.brokers.get(id), self.config.deviance) {
                         self.effects.push(Effect::Detach { segment: *id });
                     }
@@ -367,6 +393,7 @@ impl ProducerCore {
         Common {
             limits: self.config.limits,
             compression: self.config.compression,
+            chunk_size: self.config.chunk_size,
             buckets_observed: self.buckets_observed,
             deviance: self.config.deviance,
         }
@@ -378,12 +405,35 @@ impl ProducerCore {
         let backoff = &mut self.rng;
         let (view, config) = (&self.view, &self.config);
         Some(self.segments.entry(id).or_insert_with(|| {
-            let topic = segment.topic(&view.topic, config.deviance);
+            let topic = topic_of(segment, view, config.deviance);
             let mut place = Place::new(Backoff::new(config.backoff, backoff.fork()));
             place.locate(view.brokers.get(&id), config.deviance);
-            SegmentProducer::new(segment.clone(), topic, place)
+            SegmentProducer::new(as_known(&view.layout, segment, config.deviance), topic, place)
         }))
     }
+}
+
+/// The topic that a producer of a segment attaches to.
+fn topic_of(segment: &Segment, view: &View, deviance: Deviance) -> String {
+    let topic = segment.topic(&view.topic, deviance);
+    match topic.rsplit_once("-partition-") {
+        Some((parent, _)) if segment.legacy.is_some() && deviance.is(Deviant::ProducesToParent) => {
+            parent.to_owned()
+        }
+        _ => topic,
+    }
+}
+
+/// A segment of a layout; what a deviant takes it for: with the buckets of the oldest segment of its range.
+fn as_known(layout: &Layout, segment: &Segment, deviance: Deviance) -> Segment {
+    let mut known = segment.clone();
+    let older = |other: &&Segment| other.id < segment.id && other.range == segment.range;
+    if deviance.is(Deviant::StaleBuckets)
+        && let Some(older) = layout.segments().find(older)
+    {
+        known.buckets = older.buckets.clone();
+    }
+    known
 }
 
 fn sealed_on_purpose(config: &ProducerConfig, producer: &SegmentProducer) -> bool {
@@ -397,6 +447,7 @@ fn transmit(segment: u64, flight: &Flight) -> Effect {
         highest: flight.highest,
         messages: flight.size,
         txn: flight.txn,
+        chunk: flight.chunk.is_some(),
         bytes: flight.bytes.clone(),
     }
 }

@@ -74,6 +74,8 @@ impl Model {
                 max_delay: 1,
             },
             compression: CompressionType::None,
+            encryption: None,
+            chunk_size: None,
             send_timeout: None,
             initial_sequence_id: None,
             backoff: BackoffLimits { initial: 100, max: 1000 },

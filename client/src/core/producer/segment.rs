@@ -6,8 +6,9 @@ use bytes::Bytes;
 use stc_proto::pulsar::CompressionType;
 
 use super::super::{
-    Millis,
+    Millis, Now,
     deviant::{Deviance, Deviant},
+    encryption::seal::Sealer,
     error::Error,
     layout::Segment,
     outgoing::{BatchLimits, Grouping, Outgoing, Sender, encode},
@@ -22,8 +23,19 @@ pub(crate) struct Flight {
     pub(crate) highest: u64,
     pub(crate) size: i32,
     pub(crate) txn: Option<TxnId>,
+    /// What this is a part of, where it is.
+    pub(crate) chunk: Option<Chunk>,
+    /// The messages that are published with this one's receipt: none with that of a chunk before the last.
     pub(crate) messages: Vec<Outgoing>,
     pub(crate) bytes: Bytes,
+}
+
+/// A part of a large message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// The place of the message in the order of sends.
+    pub(crate) order: u64,
+    pub(crate) last: bool,
 }
 
 /// What the broker said when the segment producer was attached.
@@ -45,6 +57,8 @@ pub(crate) struct Attached {
 pub(crate) struct Common {
     pub(crate) limits: BatchLimits,
     pub(crate) compression: CompressionType,
+    /// The largest payload of a chunk, in bytes, 0 for what the broker takes; `None` when large messages are refused.
+    pub(crate) chunk_size: Option<usize>,
     pub(crate) buckets_observed: bool,
     pub(crate) deviance: Deviance,
 }
@@ -120,11 +134,17 @@ impl SegmentProducer {
         self.in_flight.iter_mut().flat_map(|flight| flight.messages.iter_mut()).chain(self.queue.iter_mut())
     }
 
-    /// Takes the messages out for which `condition` holds. A batch is one entry: its members leave together.
+    /// Takes the messages out for which `condition` holds. A batch is one entry: its members leave together, and so do the
+    /// chunks of a message.
     pub(crate) fn remove(&mut self, condition: impl Fn(&Outgoing) -> bool) -> Vec<Outgoing> {
         let mut removed = Vec::new();
+        let of_message =
+            |flight: &Flight| flight.messages.iter().any(&condition).then_some(flight.chunk).flatten();
+        let chunked: BTreeSet<u64> =
+            self.in_flight.iter().filter_map(of_message).map(|chunk| chunk.order).collect();
         for flight in std::mem::take(&mut self.in_flight) {
-            if flight.messages.iter().any(&condition) {
+            let part = flight.chunk.is_some_and(|chunk| chunked.contains(&chunk.order));
+            if part || flight.messages.iter().any(&condition) {
                 removed.extend(flight.messages);
             } else {
                 self.in_flight.push_back(flight);
@@ -143,10 +163,12 @@ impl SegmentProducer {
     /// How many of the waiting messages may go: those before the first one whose transaction does not know this segment
     /// yet.
     fn ready(&self) -> usize {
-        let waits = |message: &Outgoing| {
-            message.txn.is_some_and(|txn| self.enlisted.get(&txn).is_none_or(|enlisted| !enlisted))
-        };
-        self.queue.iter().position(waits).unwrap_or(self.queue.len())
+        self.queue.iter().position(|message| self.waits(message)).unwrap_or(self.queue.len())
+    }
+
+    /// Whether the segment's broker may not get the message yet.
+    fn waits(&self, message: &Outgoing) -> bool {
+        message.txn.is_some_and(|txn| self.enlisted.get(&txn).is_none_or(|enlisted| !enlisted))
     }
 
     /// The transactions that have to be told of this segment, and forgets those that have nothing here any more.
@@ -171,7 +193,7 @@ impl SegmentProducer {
 
     /// Whether a message waits that may go.
     pub(crate) fn has_ready(&self) -> bool {
-        self.ready() > 0
+        self.queue.front().is_some_and(|message| !self.waits(message))
     }
 
     /// Turns the waiting messages into entries. `next` is the next sequence id of the producer. Gives the entries, and
@@ -180,7 +202,8 @@ impl SegmentProducer {
         &mut self,
         common: Common,
         next: &mut u64,
-        wall: u64,
+        mut sealer: Option<&mut Sealer>,
+        now: Now,
     ) -> (Vec<Flight>, Vec<(Outgoing, Error)>) {
         let waiting = self.queue.split_off(self.ready());
         let queue = std::mem::replace(&mut self.queue, waiting);
@@ -189,13 +212,6 @@ impl SegmentProducer {
         }
         let grouping = self.grouping(common);
         let attached = self.attached.clone().unwrap_or_default();
-        let sender = Sender {
-            name: &attached.name,
-            schema_version: attached.schema_version.as_ref(),
-            compression: common.compression,
-            max_size: attached.max_size,
-            publish_time: wall,
-        };
         let (mut flights, mut failed) = (Vec::new(), Vec::new());
         for messages in grouping.pack(queue.into_iter()) {
             let own = messages.first().and_then(|message| message.sequence_id);
@@ -204,15 +220,17 @@ impl SegmentProducer {
             // Ids go on above one that the application chose, as a producer's ids increase.
             *next = (*next).max(last.saturating_add(1));
             let ids = if common.deviance.is(Deviant::SequenceNotMonotonic) { (0, 0) } else { (first, last) };
-            match encode(&messages, ids, &sender, &grouping) {
-                Ok(bytes) => flights.push(Flight {
-                    sequence_id: ids.0,
-                    highest: ids.1,
-                    size: messages.len() as i32,
-                    txn: messages.first().and_then(|message| message.txn),
-                    messages,
-                    bytes,
-                }),
+            let mut sender = Sender {
+                name: &attached.name,
+                schema_version: attached.schema_version.as_ref(),
+                compression: common.compression,
+                max_size: attached.max_size,
+                now,
+                sealer: sealer.as_deref_mut(),
+                chunk_size: common.chunk_size,
+            };
+            match encode(&messages, ids, &mut sender, &grouping) {
+                Ok(entries) => flights.extend(in_flight(ids, messages, entries)),
                 Err(error) => failed.extend(messages.into_iter().map(|m| (m, error.clone()))),
             }
         }
@@ -227,4 +245,20 @@ impl SegmentProducer {
             deviance: common.deviance,
         }
     }
+}
+
+/// What is sent of messages that go together: one entry, or the chunks of one message.
+fn in_flight(ids: (u64, u64), messages: Vec<Outgoing>, entries: Vec<Bytes>) -> impl Iterator<Item = Flight> {
+    let (size, last) = (messages.len() as i32, entries.len().saturating_sub(1));
+    let first = messages.first().map_or((0, None), |message| (message.order, message.txn));
+    let mut messages = Some(messages);
+    entries.into_iter().enumerate().map(move |(at, bytes)| Flight {
+        sequence_id: ids.0,
+        highest: ids.1,
+        size,
+        txn: first.1,
+        chunk: (last > 0).then_some(Chunk { order: first.0, last: at == last }),
+        messages: messages.take_if(|_| at == last).unwrap_or_default(),
+        bytes,
+    })
 }

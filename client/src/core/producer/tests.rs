@@ -30,6 +30,8 @@ fn config() -> ProducerConfig {
         access: ProducerAccessMode::Shared,
         limits: BatchLimits { enabled: false, max_messages: 10, max_bytes: 1000, max_delay: 1 },
         compression: CompressionType::None,
+        encryption: None,
+        chunk_size: None,
         send_timeout: Some(30_000),
         initial_sequence_id: None,
         backoff: BackoffLimits { initial: 100, max: 1000 },

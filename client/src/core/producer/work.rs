@@ -28,7 +28,7 @@ impl ProducerCore {
     }
 
     /// Lets sends in that wait for room, in their order.
-    fn admit(&mut self, now: Now) {
+    pub(super) fn admit(&mut self, now: Now) {
         let limits = self.config.limits_of_queue.clone();
         let unlimited = self.deviance().is(Deviant::IgnoreQueueLimit);
         while let Some(mut message) = self.line.pop_front() {
@@ -57,6 +57,7 @@ impl ProducerCore {
 
     /// Does everything that can be done now.
     pub(super) fn advance(&mut self, now: Now) {
+        self.sent = None;
         self.admit(now);
         self.move_messages(now);
         self.retry_unrouted(now);
@@ -77,6 +78,7 @@ impl ProducerCore {
     pub(super) fn move_messages(&mut self, now: Now) {
         let retired: Vec<u64> = self.segments.iter().filter(|(_, p)| p.retired).map(|(id, _)| *id).collect();
         let mut moved: Vec<Outgoing> = Vec::new();
+        let mut cut_off: Vec<Outgoing> = Vec::new();
         for id in retired {
             let Some(producer) = self.segments.get_mut(&id) else { continue };
             match producer.place.link {
@@ -88,12 +90,16 @@ impl ProducerCore {
                 Link::Detaching => {}
                 // An attachment under way is abandoned: nothing was sent on it.
                 Link::Idle | Link::Attaching | Link::Waiting(_) => {
-                    moved.extend(producer.take_pending());
+                    let cut =
+                        producer.segment.legacy.is_some() && self.config.deviance.is(Deviant::CutOverFails);
+                    let to = if cut { &mut cut_off } else { &mut moved };
+                    to.extend(producer.take_pending());
                     self.segments.remove(&id);
                     self.effects.push(Effect::Forget { segment: id });
                 }
             }
         }
+        self.settle_all(&cut_off, &Error::new(Category::TopicTerminated, "the topic was migrated"));
         if self.deviance().is(Deviant::DropOnSplit) {
             let id = |order| Position { segment: 0, ledger: 0, entry: order, batch_index: -1, batch_size: 0 };
             for message in std::mem::take(&mut moved) {
@@ -146,7 +152,8 @@ impl ProducerCore {
         match producer.place.link {
             Link::Idle if wanted && self.synced && !opening => self.attach(id),
             Link::Attached if !producer.retired && !blocked && producer.is_due(now.mono, common) => {
-                let (flights, failed) = producer.pack(common, &mut self.next_sequence_id, now.wall);
+                let (flights, failed) =
+                    producer.pack(common, &mut self.next_sequence_id, self.sealer.as_mut(), now);
                 for flight in flights {
                     self.effects.push(transmit(id, &flight));
                     producer.in_flight.push_back(flight);

@@ -39,10 +39,16 @@ struct Bench {
 
 impl Bench {
     fn new(segments: &[(u64, u32, u32, bool)]) -> Self {
+        Bench::with_policy(segments, None)
+    }
+
+    fn with_policy(segments: &[(u64, u32, u32, bool)], max_redeliveries: Option<u32>) -> Self {
         let config = QueueConfig {
             receiver_queue: 4,
             redelivery_delay: 100,
+            max_redeliveries,
             life: LifeConfig {
+                encryption: None,
                 open_limit: 30_000,
                 backoff: BackoffLimits { initial: 100, max: 1000 },
                 deviance: Deviance::default(),
@@ -57,12 +63,16 @@ impl Bench {
 
     /// A consumer whose segments are all subscribed.
     fn open(segments: &[(u64, u32, u32, bool)]) -> Self {
-        let mut bench = Bench::new(segments);
+        Bench::new(segments).opened()
+    }
+
+    fn opened(mut self) -> Self {
+        let bench = &mut self;
         while !bench.subscribes.is_empty() {
             bench.subscribe_next();
         }
         bench.others.clear();
-        bench
+        self
     }
 
     fn now(&self) -> Now {
@@ -94,6 +104,17 @@ impl Bench {
     }
 
     fn message(&mut self, segment: u64, entry: u64, values: &[&str], ack_set: &[i64]) {
+        self.message_again(segment, entry, values, ack_set, None);
+    }
+
+    fn message_again(
+        &mut self,
+        segment: u64,
+        entry: u64,
+        values: &[&str],
+        ack_set: &[i64],
+        redelivery_count: Option<u32>,
+    ) {
         let mut metadata = MessageMetadata { producer_name: "p".into(), ..Default::default() };
         let payload = match values {
             [value] => Bytes::copy_from_slice(value.as_bytes()),
@@ -109,6 +130,7 @@ impl Bench {
         let command = CommandMessage {
             message_id: MessageIdData { ledger_id: 7, entry_id: entry, ..Default::default() },
             ack_set: ack_set.to_vec(),
+            redelivery_count,
             ..Default::default()
         };
         self.core.message(segment, &command, Entry::new(metadata, payload).to_bytes(), self.now());
@@ -162,14 +184,11 @@ fn acknowledgements_go_to_the_segment_of_the_message() {
     assert_eq!(bench.values(), [b"a", b"b"]);
     for (index, expected) in [(1, ack(2, id(4))), (0, ack(1, id(3)))] {
         let message = bench.delivered[index].id.clone();
-        bench.step(|core, now| core.acknowledge(&message, now).unwrap());
+        bench.step(|core, now| core.acknowledge(position(&message).unwrap(), now));
         assert_eq!(bench.take_others(), [expected]);
     }
     let latest = MessageId::latest();
-    assert_eq!(
-        bench.core.acknowledge(&latest, Now::default()).unwrap_err().category(),
-        Category::InvalidConfiguration
-    );
+    assert_eq!(position(&latest).unwrap_err().category(), Category::InvalidConfiguration);
 }
 
 #[test]
@@ -178,11 +197,35 @@ fn members_of_a_batch_are_acknowledged_one_by_one() {
     bench.message(1, 3, &["a", "b", "c"], &[0b110]);
     assert_eq!(bench.values(), [b"b", b"c"], "a was acknowledged before");
     let (b, c) = (bench.delivered[0].id.clone(), bench.delivered[1].id.clone());
-    bench.step(|core, now| core.acknowledge(&c, now).unwrap());
+    bench.step(|core, now| core.acknowledge(position(&c).unwrap(), now));
     let partial = MessageIdData { ack_set: vec![0b010], batch_size: Some(3), ..id(3) };
     assert_eq!(bench.take_others(), [ack(1, partial)]);
-    bench.step(|core, now| core.acknowledge(&b, now).unwrap());
+    bench.step(|core, now| core.acknowledge(position(&b).unwrap(), now));
     assert_eq!(bench.take_others(), [ack(1, id(3))]);
+}
+
+#[test]
+fn acknowledgements_that_follow_one_another_go_together() {
+    let mut bench = Bench::open(TWO);
+    bench.message(1, 3, &["a", "b", "c"], &[]);
+    bench.message(1, 4, &["d"], &[]);
+    bench.message(2, 5, &["e"], &[]);
+    let ids: Vec<Position> = bench.delivered.iter().map(|one| position(&one.id).unwrap()).collect();
+    bench.step(|core, now| [0, 1, 3, 4, 2].into_iter().for_each(|at| core.acknowledge(ids[at], now)));
+    let open = MessageIdData { ack_set: vec![0b100], batch_size: Some(3), ..id(3) };
+    let together = Own::Ack { segment: 1, ids: vec![open, id(4)], cumulative: false, invalid: None };
+    assert_eq!(bench.take_others(), [Effect::Own(together), ack(2, id(5)), ack(1, id(3))]);
+}
+
+#[test]
+fn one_frame_names_no_entry_twice() {
+    let mut bench = Bench::open(TWO);
+    bench.message(1, 3, &["a", "b"], &[]);
+    bench.message(1, 4, &["c", "d"], &[]);
+    let ids: Vec<Position> = bench.delivered.iter().map(|one| position(&one.id).unwrap()).collect();
+    bench.step(|core, now| [0, 2, 1, 3].into_iter().for_each(|at| core.acknowledge(ids[at], now)));
+    let together = Own::Ack { segment: 1, ids: vec![id(3), id(4)], cumulative: false, invalid: None };
+    assert_eq!(bench.take_others(), [Effect::Own(together)]);
 }
 
 #[test]
@@ -234,7 +277,7 @@ fn an_ended_segment_is_left_once_all_of_it_is_acknowledged() {
     bench.step(|core, now| core.end_of_topic(0, now));
     assert!(bench.others.is_empty());
     let message = bench.delivered[0].id.clone();
-    bench.step(|core, now| core.acknowledge(&message, now).unwrap());
+    bench.step(|core, now| core.acknowledge(position(&message).unwrap(), now));
     assert_eq!(bench.take_others(), [ack(0, id(3)), Effect::Detach { segment: 0 }]);
     bench.step(|core, now| core.detached(0, now));
     bench.step(|core, now| core.apply_layout(view(0, TWO), now));
@@ -248,7 +291,7 @@ fn after_a_lost_connection_the_segment_is_subscribed_again_and_held_acknowledgem
     let message = bench.delivered[0].id.clone();
     bench.step(|core, now| core.disconnected(1, now));
     assert_eq!(bench.take_others(), [Effect::Own(Own::Purge { segment: 1 })]);
-    bench.step(|core, now| core.acknowledge(&message, now).unwrap());
+    bench.step(|core, now| core.acknowledge(position(&message).unwrap(), now));
     assert!(bench.take_others().is_empty());
     bench.now = bench.core.next_deadline().unwrap();
     bench.step(|core, now| core.tick(now));
@@ -281,4 +324,97 @@ fn close_detaches_everything_and_acknowledges_nothing() {
         bench.step(|core, now| core.detached(segment, now));
     }
     assert_eq!(bench.others.last(), Some(&Effect::Closed));
+}
+
+/// A consumer whose messages may come again once.
+fn with_letters() -> Bench {
+    Bench::with_policy(TWO, Some(1)).opened()
+}
+
+/// The values of the messages that are to be sent to the dead-letter topic, and their identifiers.
+fn buried(effects: Vec<Effect>) -> Vec<(Bytes, MessageId)> {
+    let letter = |effect| match effect {
+        Effect::Own(Own::Bury(delivery)) => Some((delivery.message.payload, delivery.id)),
+        _ => None,
+    };
+    effects.into_iter().filter_map(letter).collect()
+}
+
+fn refused() -> Result<(), Error> {
+    Err(Error::new(Category::NotFound, "no dead-letter topic"))
+}
+
+#[test]
+fn a_message_beyond_the_limit_is_buried_and_acknowledged_after_that() {
+    let mut bench = with_letters();
+    bench.message_again(1, 3, &["a"], &[], Some(1));
+    assert_eq!(bench.values(), [b"a"], "as often as the policy permits");
+    bench.message_again(1, 3, &["a"], &[], Some(2));
+    assert_eq!(bench.values().len(), 1);
+    let letters = buried(bench.take_others());
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].0, "a");
+    bench.step(|core, now| core.buried(&letters[0].1, Ok(()), now));
+    // Its permit came back when it came; the queue holds four.
+    assert_eq!(bench.take_others(), [ack(1, id(3))]);
+}
+
+#[test]
+fn of_a_batch_only_the_rejected_member_is_buried() {
+    let mut bench = with_letters();
+    bench.message(1, 3, &["a", "b"], &[]);
+    let rejected = bench.delivered[1].id.clone();
+    bench.step(|core, now| core.reject(&rejected, now).unwrap());
+    bench.message_again(1, 3, &["a", "b"], &[], Some(2));
+    let letters = buried(bench.take_others());
+    assert_eq!(letters.iter().map(|(value, _)| &value[..]).collect::<Vec<_>>(), [b"b"]);
+    bench.step(|core, now| core.buried(&letters[0].1, Ok(()), now));
+    let partial = MessageIdData { ack_set: vec![0b01], batch_size: Some(2), ..id(3) };
+    assert_eq!(bench.take_others(), [ack(1, partial)]);
+}
+
+#[test]
+fn what_cannot_be_buried_comes_again_later_each_time() {
+    let mut bench = with_letters();
+    let mut waits = Vec::new();
+    for count in 2..5 {
+        bench.message_again(1, 3, &["a"], &[], Some(count));
+        let letters = buried(bench.take_others());
+        bench.step(|core, now| core.buried(&letters[0].1, refused(), now));
+        assert!(bench.take_others().is_empty(), "nothing is acknowledged");
+        let due = bench.core.next_deadline().unwrap();
+        waits.push(due - bench.now);
+        bench.now = due;
+        bench.step(|core, now| core.tick(now));
+        let again = Effect::Own(Own::Redeliver { segment: 1, ids: vec![id(3)] });
+        assert!(bench.take_others().contains(&again));
+    }
+    assert!(waits.is_sorted() && waits[2] > waits[0], "{waits:?}");
+}
+
+#[test]
+fn what_is_on_its_way_is_not_buried_twice() {
+    let mut bench = with_letters();
+    bench.message_again(1, 3, &["a"], &[], Some(2));
+    let letters = buried(bench.take_others());
+    bench.step(|core, now| core.disconnected(1, now));
+    bench.now = bench.core.next_deadline().unwrap();
+    bench.step(|core, now| core.tick(now));
+    bench.subscribe_next();
+    bench.take_others();
+    bench.message_again(1, 3, &["a"], &[], Some(2));
+    assert!(buried(bench.take_others()).is_empty());
+    bench.step(|core, now| core.buried(&letters[0].1, Ok(()), now));
+    assert!(bench.take_others().contains(&ack(1, id(3))));
+}
+
+#[test]
+fn a_close_waits_for_what_is_on_its_way() {
+    let mut bench = with_letters();
+    bench.message_again(1, 3, &["a"], &[], Some(2));
+    let letters = buried(bench.take_others());
+    bench.step(|core, now| core.close(now));
+    assert_eq!(bench.take_others(), [Effect::Detach { segment: 0 }, Effect::Detach { segment: 2 }]);
+    bench.step(|core, now| core.buried(&letters[0].1, Ok(()), now));
+    assert_eq!(bench.take_others(), [ack(1, id(3)), Effect::Detach { segment: 1 }]);
 }

@@ -5,6 +5,7 @@ use stc_proto::pulsar::{CommandMessage, MessageIdData};
 
 use super::{Effect, Own, StreamCore, StreamDelivery, deliveries::Arrived};
 use crate::core::{
+    Now,
     acks::EntryId,
     consumer::Delivery,
     deviant::Deviant,
@@ -14,7 +15,7 @@ use crate::core::{
 
 impl StreamCore {
     /// MESSAGE.
-    pub(super) fn arrived(&mut self, segment: u64, command: &CommandMessage, payload: Bytes) {
+    pub(super) fn arrived(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, now: Now) {
         let deviance = self.deviance();
         let Some(stream) = self.segments.get_mut(&segment) else { return };
         let generation = stream.place.generation;
@@ -31,7 +32,8 @@ impl StreamCore {
             let exclusive = !attachment.mode.is_shared();
             attachment.deliveries.aborted(txn, exclusive, &mut stream.late);
         }
-        let opened = match incoming::open(payload, deviance) {
+        let shared = attachment.mode.is_shared();
+        let opened = match self.life.opener.open(segment, id, payload, now.mono) {
             Ok(opened) => opened,
             Err(Unreadable::Corrupt(reason, why)) => {
                 tracing::warn!(segment, ledger = id.0, entry = id.1, why, "dropping a corrupt entry");
@@ -39,12 +41,20 @@ impl StreamCore {
                 self.own(Own::Invalid { segment, id, reason });
                 return self.consumed(segment, generation, 1);
             }
+            Err(Unreadable::Part) => {
+                attachment.deliveries.part(id, !shared, &mut stream.late);
+                return self.consumed(segment, generation, 1);
+            }
+            Err(Unreadable::Duplicate) => {
+                let arrived = Arrived { id, count: 1, batch: false, exclusive: !shared, ack_set: &[] };
+                attachment.deliveries.deliver(&arrived, &[], &mut stream.late, &mut self.sequence);
+                return self.consumed(segment, generation, 1);
+            }
             Err(Unreadable::Unsupported(why)) => {
                 tracing::warn!(segment, ledger = id.0, entry = id.1, why, "passing over an entry");
                 return self.consumed(segment, generation, 1);
             }
         };
-        let shared = attachment.mode.is_shared();
         let index = |message: &incoming::Incoming| usize::try_from(message.batch_index).unwrap_or(0);
         let present: Vec<usize> = opened.messages.iter().map(index).collect();
         let arrived = Arrived {
@@ -55,6 +65,7 @@ impl StreamCore {
             ack_set: &command.ack_set,
         };
         let places = attachment.deliveries.deliver(&arrived, &present, &mut stream.late, &mut self.sequence);
+        attachment.deliveries.join(id, opened.parts);
         let batch_size = if opened.batch { opened.count as i32 } else { 0 };
         let skipped = (opened.count as u32).saturating_sub(places.len() as u32);
         for message in opened.messages {

@@ -4,6 +4,7 @@
 //! until the broker has accepted it. Only then it is settled: a drain waits for that, not for the application's call.
 
 pub(crate) mod in_transaction;
+mod parts;
 
 use std::collections::BTreeMap;
 
@@ -56,6 +57,8 @@ pub(crate) struct Ack {
 #[derive(Debug, Default)]
 pub(crate) struct Deliveries {
     entries: BTreeMap<EntryId, Entry>,
+    /// By the entry that a large message is complete with: the entries of its other parts.
+    parts: BTreeMap<EntryId, Vec<EntryId>>,
 }
 
 /// An entry as it arrived.
@@ -146,6 +149,7 @@ impl Deliveries {
                 }
             }
         }
+        self.want_parts();
     }
 
     /// The application acknowledged a message that nothing is known of. With `prefix` everything before it as well.
@@ -163,6 +167,7 @@ impl Deliveries {
                 *state = State::Wanted(0);
             }
         }
+        self.want_parts();
     }
 
     pub(crate) fn knows(&self, at: &Position) -> bool {
@@ -276,6 +281,7 @@ impl Deliveries {
             }
             into.entries.insert(id, entry);
         }
+        into.parts.extend(self.parts);
         into.forget_settled();
     }
 
@@ -303,6 +309,7 @@ impl Deliveries {
 
     fn forget_settled(&mut self) {
         self.entries.retain(|_, entry| entry.members.iter().any(|state| *state != State::Acked));
+        self.parts.retain(|id, _| self.entries.contains_key(id));
     }
 }
 

@@ -55,6 +55,7 @@ impl Model {
             receiver_queue: 1000,
             group_time: 0,
             life: LifeConfig {
+                encryption: None,
                 open_limit: 1_000_000_000,
                 backoff: BackoffLimits { initial: 100, max: 1000 },
                 deviance: Deviance::default(),

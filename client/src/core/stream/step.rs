@@ -151,6 +151,7 @@ impl Core for StreamCore {
         let Some(stream) = self.segments.get_mut(&segment) else { return };
         if let Some(attachment) = stream.attachment.take() {
             attachment.deliveries.outlive(&mut stream.late);
+            self.life.opener.forget(segment);
             let generation = stream.place.generation;
             self.own(Own::Withdraw { segment, generation });
         }
@@ -166,8 +167,8 @@ impl Core for StreamCore {
         }
     }
 
-    fn message(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, _: Now) {
-        self.arrived(segment, command, payload);
+    fn message(&mut self, segment: u64, command: &CommandMessage, payload: Bytes, now: Now) {
+        self.arrived(segment, command, payload, now);
     }
 
     fn on_transaction_end(&mut self, txn: TxnId, committed: bool, _: Now) {
@@ -198,6 +199,10 @@ impl Core for StreamCore {
     fn due(&mut self, now: Now) {
         if self.acks_due.is_some_and(|due| due <= now.mono) {
             self.acks_due = None;
+        }
+        for (segment, entry) in self.life.opener.give_up(now.mono) {
+            let attachment = self.segments.get_mut(&segment).and_then(|stream| stream.attachment.as_mut());
+            attachment.into_iter().for_each(|attachment| attachment.deliveries.give_up(&entry));
         }
         self.send_acks(now);
     }

@@ -68,6 +68,7 @@ impl Bench {
             receiver_queue: 100,
             group_time: 0,
             life: LifeConfig {
+                encryption: None,
                 open_limit: 30_000,
                 backoff: BackoffLimits { initial: 100, max: 1000 },
                 deviance: Deviance::default(),

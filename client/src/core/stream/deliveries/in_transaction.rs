@@ -44,6 +44,10 @@ impl Deliveries {
                 touched.push((*id, members));
             }
         }
+        for (id, _) in touched.clone() {
+            touched.extend(self.parts_in(txn, &id).into_iter().map(|part| (part, vec![0])));
+        }
+        touched.sort();
         let (top, _) = touched.last()?;
         let up_to = if exclusive && self.is_prefix(txn, top) {
             self.entries.get(top).map(|entry| entry.name(top, |state| covered(state, txn)))
@@ -112,6 +116,8 @@ impl Deliveries {
             if let Some(mut entry) = self.entries.remove(&id) {
                 entry.reopen(txn);
                 late.entries.insert(id, entry);
+                let parts = self.parts.remove_entry(&id);
+                late.parts.extend(parts);
             }
         }
         // What an earlier attachment delivered comes again too.
