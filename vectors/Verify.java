@@ -62,6 +62,7 @@ public final class Verify {
         checks.put("bucket-batches", Verify::bucketBatches);
         checks.put("namespace-hash", Verify::namespaceHash);
         checks.put("frames", Verify::frames);
+        checks.put("entries", Verify::entries);
         int cases = 0;
         int wrong = 0;
         try {
@@ -721,6 +722,14 @@ public final class Verify {
                     + " 5 *bucket_ranges RANGE"),
             Map.entry("RANGE", "1 start u, 2 end u"),
             Map.entry("KEYVALUE", "1 key t, 2 value t"),
+            Map.entry("METADATA", "1 producer_name t, 2 sequence_id u, 3 publish_time u, 4 *properties KEYVALUE,"
+                    + " 6 partition_key t, 8 compression COMPRESSION, 9 uncompressed_size u, 11 num_messages_in_batch u,"
+                    + " 12 event_time u, 13 *encryption_keys WRAPPED, 15 encryption_param x, 19 deliver_at_time u,"
+                    + " 24 highest_sequence_id u, 26 uuid t, 27 num_chunks_from_msg u, 28 total_chunk_msg_size u,"
+                    + " 29 chunk_id u, 33 entry_hash_min u, 34 entry_hash_max u"),
+            Map.entry("WRAPPED", "1 key t, 2 value x, 3 *metadata KEYVALUE"),
+            Map.entry("MEMBER", "1 *properties KEYVALUE, 2 partition_key t, 3 payload_size u, 5 event_time u,"
+                    + " 8 sequence_id u"),
             Map.entry("TOPICS", "1 *topics t"),
             Map.entry("DIFF", "1 *added t, 2 *removed t"),
             Map.entry("TCS", "1 parallelism u, 2 *assignments TC"),
@@ -728,6 +737,7 @@ public final class Verify {
 
     private static final Map<String, List<String>> ENUMS = Map.of("STATE", List.of("ACTIVE", "SEALED"),
             "TYPE", List.of("STREAM", "CHECKPOINT"),
+            "COMPRESSION", List.of("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"),
             "ERROR", List.of("UnknownError", "MetadataError", "PersistenceError", "AuthenticationError",
                     "AuthorizationError", "ConsumerBusy", "ServiceNotReady", "ProducerBlockedQuotaExceededError",
                     "ProducerBlockedQuotaExceededException", "ChecksumError", "UnsupportedVersionError",
@@ -801,6 +811,7 @@ public final class Verify {
                 case "u" -> raw;
                 case "b" -> (Long) raw != 0;
                 case "t" -> new String((byte[]) raw, StandardCharsets.UTF_8);
+                case "x" -> HexFormat.of().formatHex((byte[]) raw);
                 default -> ENUMS.containsKey(field.kind) ? ENUMS.get(field.kind).get(((Long) raw).intValue())
                         : decode((byte[]) raw, field.kind);
             };
@@ -827,6 +838,7 @@ public final class Verify {
                             : ENUMS.get(field.kind).indexOf(value));
                 } else {
                     part(out, number, field.kind.equals("t") ? ((String) value).getBytes(StandardCharsets.UTF_8)
+                            : field.kind.equals("x") ? HexFormat.of().parseHex((String) value)
                             : encode(map(value), field.kind));
                 }
             }
@@ -872,6 +884,78 @@ public final class Verify {
         part(again, (int) type, encode(map(kase.get("fields")), message));
         found.value("unknown_fields", kase.getOrDefault("unknown_fields", false),
                 !Arrays.equals(again.toByteArray(), command));
+    }
+
+    // ---- Entries ---------------------------------------------------------------------------------------------------
+
+    private static void entries(Map<String, Object> kase, Found found) {
+        List<Object> messages = new ArrayList<>();
+        Map<Object, List<Integer>> places = new HashMap<>();
+        Map<Object, ByteArrayOutputStream> begun = new HashMap<>();
+        List<Object> stored = list(kase.get("entries"));
+        for (int place = 0; place < stored.size(); place++) {
+            Map<String, Object> fields = map(stored.get(place));
+            ByteBuffer entry = ByteBuffer.wrap(HexFormat.of().parseHex(text(fields, "entry")));
+            found.value("magic", 0x0e01, (int) entry.getShort());
+            found.value("checksum on the wire", fields.get("crc32c"), Integer.toUnsignedLong(entry.getInt()));
+            CRC32C crc = new CRC32C();
+            crc.update(entry.slice());
+            found.value("crc32c", fields.get("crc32c"), crc.getValue());
+            byte[] body = bytes(entry, entry.getInt());
+            Map<String, Object> metadata = decode(body, "METADATA");
+            found.value("metadata", fields.get("metadata"), metadata);
+            found.value("fields ascend", HexFormat.of().formatHex(body),
+                    HexFormat.of().formatHex(encode(metadata, "METADATA")));
+            List<Object> members = new ArrayList<>();
+            if (metadata.containsKey("num_messages_in_batch") && !metadata.containsKey("encryption_keys")) {
+                for (long i = 0; i < (Long) metadata.get("num_messages_in_batch"); i++) {
+                    Map<String, Object> member = decode(bytes(entry, entry.getInt()), "MEMBER");
+                    members.add(member);
+                    Object sequenceId = member.getOrDefault("sequence_id", (Long) metadata.get("sequence_id") + i);
+                    byte[] value = bytes(entry, ((Long) member.get("payload_size")).intValue());
+                    messages.add(message(member, sequenceId, value, List.of(place)));
+                }
+                found.value("bytes behind the last member", 0, entry.remaining());
+            }
+            found.value("members", fields.getOrDefault("members", List.of()), members);
+            if (!members.isEmpty()) {
+                continue;
+            }
+            byte[] payload = bytes(entry, entry.remaining());
+            if (!metadata.containsKey("uuid")) {
+                messages.add(message(metadata, metadata.get("sequence_id"), payload, List.of(place)));
+                continue;
+            }
+            List<Integer> seen = places.computeIfAbsent(metadata.get("uuid"), uuid -> new ArrayList<>());
+            if (seen.size() != (Long) metadata.get("chunk_id")) {
+                continue;
+            }
+            seen.add(place);
+            ByteArrayOutputStream whole =
+                    begun.computeIfAbsent(metadata.get("uuid"), uuid -> new ByteArrayOutputStream());
+            whole.writeBytes(payload);
+            if (seen.size() == (Long) metadata.get("num_chunks_from_msg")) {
+                found.value("total size", metadata.get("total_chunk_msg_size"), (long) whole.size());
+                messages.add(message(metadata, metadata.get("sequence_id"), whole.toByteArray(), seen));
+            }
+        }
+        found.value("messages", kase.get("messages"), messages);
+    }
+
+    private static byte[] bytes(ByteBuffer from, int count) {
+        byte[] bytes = new byte[count];
+        from.get(bytes);
+        return bytes;
+    }
+
+    private static Map<String, Object> message(
+            Map<String, Object> fields, Object sequenceId, byte[] payload, List<Integer> entries) {
+        Map<String, Object> message = new HashMap<>();
+        message.put("key", fields.get("partition_key"));
+        message.put("sequence_id", sequenceId);
+        message.put("payload", HexFormat.of().formatHex(payload));
+        message.put("entries", entries);
+        return message;
     }
 
     // ---- JSON ------------------------------------------------------------------------------------------------------

@@ -357,7 +357,7 @@ def owner(parts, bucket):
 
 # ---- Frames ----------------------------------------------------------------------------------------------------------
 
-U, B, T = "number", "bool", "text"
+U, B, T, X = "number", "bool", "text", "hex"
 SEGMENT_STATE = ["ACTIVE", "SEALED"]
 CONSUMER_TYPE = ["STREAM", "CHECKPOINT"]
 SERVER_ERROR = [
@@ -444,6 +444,8 @@ def decode(data, table):
             value = bool(value)
         elif kind == T:
             value = value.decode("utf-8")
+        elif kind == X:
+            value = value.hex()
         elif isinstance(kind, list):
             value = kind[value]
         elif isinstance(kind, dict):
@@ -476,9 +478,45 @@ def encode(fields, table):
             elif isinstance(kind, list):
                 out += varint(number << 3) + varint(kind.index(value))
             else:
-                data = value.encode("utf-8") if kind == T else encode(value, kind)
+                data = value.encode("utf-8") if kind == T else bytes.fromhex(value) if kind == X else encode(value, kind)
                 out += varint(number << 3 | 2) + varint(len(data)) + data
     return out
+
+
+# ---- Entries ---------------------------------------------------------------------------------------------------------
+
+KEY_VALUE = {1: ("key", T), 2: ("value", T)}
+METADATA = {1: ("producer_name", T), 2: ("sequence_id", U), 3: ("publish_time", U), 4: ("*properties", KEY_VALUE),
+            6: ("partition_key", T), 8: ("compression", ["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"]),
+            9: ("uncompressed_size", U), 11: ("num_messages_in_batch", U), 12: ("event_time", U),
+            13: ("*encryption_keys", {1: ("key", T), 2: ("value", X), 3: ("*metadata", KEY_VALUE)}),
+            15: ("encryption_param", X), 19: ("deliver_at_time", U), 24: ("highest_sequence_id", U), 26: ("uuid", T),
+            27: ("num_chunks_from_msg", U), 28: ("total_chunk_msg_size", U), 29: ("chunk_id", U),
+            33: ("entry_hash_min", U), 34: ("entry_hash_max", U)}
+MEMBER = {1: ("*properties", KEY_VALUE), 2: ("partition_key", T), 3: ("payload_size", U), 5: ("event_time", U),
+          8: ("sequence_id", U)}
+
+
+def sized(data, at):
+    """What follows a size of four bytes, and where it ends."""
+    end = at + 4 + int.from_bytes(data[at:at + 4], "big")
+    if end > len(data):
+        raise ValueError("cut off")
+    return data[at + 4:end], end
+
+
+def members(metadata, payload):
+    """The members of a batch: fields and payloads. Of anything else none, as the payload is one message's."""
+    found, at = [], 0
+    if "encryption_keys" not in metadata:
+        for _ in range(metadata.get("num_messages_in_batch", 0)):
+            single, at = sized(payload, at)
+            single = decode(single, MEMBER)
+            found.append((single, payload[at:at + single["payload_size"]]))
+            at += single["payload_size"]
+        if found and at != len(payload):
+            raise ValueError("bytes behind the last member")
+    return found
 
 
 # ---- Checks: each yields (what, expected by the file, computed here) ---------------------------------------------------
@@ -619,12 +657,49 @@ def check_frames(case):
     yield "unknown_fields", case.get("unknown_fields", False), again != command
 
 
+def check_entries(case):
+    messages, begun = [], {}
+    for place, stored in enumerate(case["entries"]):
+        entry = bytes.fromhex(stored["entry"])
+        body, end = sized(entry, 6)
+        metadata, payload = decode(body, METADATA), entry[end:]
+        yield "magic", "0e01", entry[:2].hex()
+        yield "checksum on the wire", stored["crc32c"], int.from_bytes(entry[2:6], "big")
+        yield "crc32c", stored["crc32c"], crc32c(entry[6:])
+        yield "metadata", stored["metadata"], metadata
+        yield "fields ascend", body, encode(metadata, METADATA)
+        batch = members(metadata, payload)
+        yield "members", stored.get("members", []), [single for single, _ in batch]
+        for index, (single, value) in enumerate(batch):
+            messages.append({"key": single.get("partition_key"), "payload": value.hex(), "entries": [place],
+                             "sequence_id": single.get("sequence_id", metadata["sequence_id"] + index)})
+        if batch:
+            continue
+        entries = [place]
+        if "uuid" in metadata:
+            parts = begun.setdefault(metadata["uuid"], [])
+            if len(parts) == metadata["chunk_id"]:
+                parts.append((place, payload))
+            elif len(parts) < metadata["chunk_id"]:
+                del begun[metadata["uuid"]]
+                continue
+            else:
+                continue
+            if len(parts) < metadata["num_chunks_from_msg"]:
+                continue
+            entries, payload = [at for at, _ in parts], b"".join(part for _, part in parts)
+            yield "total size", metadata["total_chunk_msg_size"], len(payload)
+        messages.append({"key": metadata.get("partition_key"), "sequence_id": metadata["sequence_id"],
+                         "payload": payload.hex(), "entries": entries})
+    yield "messages", case["messages"], messages
+
+
 CHECKS = {
     "hashing": check_hashing, "legacy-routing": check_legacy_routing, "segment-routing": check_segment_routing,
     "bucket-routing": check_bucket_routing, "bucket-boundaries": check_bucket_boundaries,
     "topic-names": check_topic_names, "segment-names": check_segment_names, "layout-changes": check_layout_changes,
     "assignments": check_assignments, "bucket-owners": check_bucket_owners, "bucket-batches": check_bucket_batches,
-    "namespace-hash": check_namespace_hash, "frames": check_frames,
+    "namespace-hash": check_namespace_hash, "frames": check_frames, "entries": check_entries,
 }
 
 

@@ -17,6 +17,7 @@
 //! | [`batches`] | `bucket-batches` |
 //! | [`namespace`] | `namespace-hash` |
 //! | [`frames`] | `frames`: commands 70 to 82 |
+//! | [`entries`] | `entries`: messages, batches, chunks, encrypted entries |
 //!
 //! Hashes, names and layouts come from `stc-proto`, which is checked against Pulsar's own classes. The rules of the
 //! controller, of the dispatcher and of the batches are written here a second time, from their description, so that
@@ -28,6 +29,7 @@ pub mod boundaries;
 pub mod changes;
 pub mod corpus;
 pub mod document;
+pub mod entries;
 pub mod frames;
 pub mod hashing;
 pub mod layouts;
@@ -63,5 +65,6 @@ pub fn generate() -> Result<Vec<Document>, GenerateError> {
         batches::document(&keys, &atlas)?,
         namespace::document()?,
         frames::document()?,
+        entries::document()?,
     ])
 }
