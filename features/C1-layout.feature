@@ -99,7 +99,7 @@ Feature: Resolution and layout tracking
     Then every message of the topic is stored exactly once
     And the client attached to every segment of the topic at the broker that the layout names
 
-  @id:C1-push-moves-consumer @IMPL-1.6 @needs-control @needs-journal
+  @id:C1-push-moves-consumer @IMPL-1.6 @needs-control @needs-faults @needs-journal
   Scenario: a push alone moves a queue consumer to the segment's new broker
     Given a scalable topic with 1 segment
     And a queue consumer on the topic with subscription "s"
@@ -132,14 +132,14 @@ Feature: Resolution and layout tracking
     Then the client attached to segments of the topic by their names
     And every send succeeds
 
-  @id:C1-establishment-error @WIRE-4.9 @needs-control
+  @id:C1-establishment-error @WIRE-4.9 @needs-faults
   Scenario: an error in the first update fails the create
     Given a scalable topic with 1 segment
     And the next 1 SCALABLE_TOPIC_LOOKUP on the topic is answered with AuthorizationError
     When the application tries to create a producer on the topic
     Then it fails with the category Authorization
 
-  @id:C1-watch-again @WIRE-4.10 @WIRE-4.11 @needs-control @needs-journal
+  @id:C1-watch-again @WIRE-4.10 @WIRE-4.11 @needs-control @needs-faults @needs-journal
   Scenario: after lost connections the layout is watched again before anything is sent
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -158,7 +158,7 @@ Feature: Resolution and layout tracking
     And segment 0 of the topic holds 2 messages
     And every message of the topic is stored exactly once
 
-  @id:C1-resume-on-new-layout @WIRE-4.11 @needs-control @needs-journal
+  @id:C1-resume-on-new-layout @WIRE-4.11 @needs-control @needs-faults @needs-journal
   Scenario: a send that is pending when the connection is lost goes by the layout of the new watch
     Given a scalable topic with 1 segment
     And a producer on the topic

@@ -2,7 +2,7 @@
 Feature: Error model
   Failures carry a category that an application can branch on.
 
-  @id:C13-authorization @ERR-2.3 @ERR-3.5 @ERR-4.4 @needs-control @needs-journal
+  @id:C13-authorization @ERR-2.3 @ERR-3.5 @ERR-4.4 @needs-faults @needs-journal
   Scenario: no permission to resolve the topic
     Given a scalable topic with 1 segment
     And the next 1 SCALABLE_TOPIC_LOOKUP on the topic is answered with AuthorizationError
@@ -10,7 +10,7 @@ Feature: Error model
     Then it fails with the category Authorization
     And the client sent SCALABLE_TOPIC_LOOKUP 1 time
 
-  @id:C13-timeout @ERR-2.4 @ERR-3.11 @needs-control @needs-journal @needs-virtual-time
+  @id:C13-timeout @ERR-2.4 @ERR-3.11 @needs-faults @needs-journal @needs-virtual-time
   Scenario: a send without a receipt times out, and is not sent again
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -22,7 +22,7 @@ Feature: Error model
     When 120 s pass
     Then the client sent SEND 2 times
 
-  @id:C13-consumer-busy @ERR-2.7 @needs-control
+  @id:C13-consumer-busy @ERR-2.7 @needs-faults
   Scenario: a subscription that admits no such consumer
     Given a scalable topic with 1 segment
     And the next 1 SUBSCRIBE on the topic is answered with ConsumerBusy
@@ -68,7 +68,7 @@ Feature: Error model
     Then it fails with the category IncompatibleSchema
     And the client sent SUBSCRIBE 1 time
 
-  @id:C13-queue-full @ERR-2.11 @ERR-1.2 @needs-control
+  @id:C13-queue-full @ERR-2.11 @ERR-1.2 @needs-faults
   Scenario: a full queue of pending sends fails the next ones, where the application does not want to wait
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -85,7 +85,7 @@ Feature: Error model
     And the producer sends 3 messages without keys
     Then the last 3 sends succeeded
 
-  @id:C13-queue-waits @ERR-2.11 @needs-control
+  @id:C13-queue-waits @ERR-2.11 @needs-faults
   Scenario: a full queue of pending sends makes the next ones wait, where the application wants that
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -102,7 +102,7 @@ Feature: Error model
     And every message of the topic is stored exactly once
     And the messages of every key of the topic are stored in the order of their sends
 
-  @id:C13-memory-full @ERR-2.12 @ERR-3.13 @needs-control
+  @id:C13-memory-full @ERR-2.12 @ERR-3.13 @needs-faults
   Scenario: the client's memory limit fails sends, and they are not tried again
     Given the client with
       | memory limit | 2000 |

@@ -3,7 +3,7 @@ Feature: Resource lifetime
   A producer or consumer that was made once stays usable until the application closes it; closing is graceful and may be
   repeated.
 
-  @id:C14-close-completes-sends @API-3.3.3 @needs-control
+  @id:C14-close-completes-sends @API-3.3.3 @needs-faults
   Scenario: closing a producer completes the sends that are pending
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -17,7 +17,7 @@ Feature: Resource lifetime
     Then every send succeeds
     And every message of the topic is stored exactly once
 
-  @id:C14-client-close-completes-sends @API-2.3 @needs-control
+  @id:C14-client-close-completes-sends @API-2.3 @needs-faults
   Scenario: closing the client completes the sends that are pending
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -28,6 +28,26 @@ Feature: Resource lifetime
     And the application starts to close the client
     Then the close that was started is still waiting
     When the held frames are released
+    Then every send succeeds
+    And every message of the topic is stored exactly once
+
+  @id:C14-close-sends-batch @API-3.3.3
+  Scenario: closing a producer sends what waits for its batch
+    Given a scalable topic with 1 segment
+    And a producer on the topic with
+      | batching | 1000 messages, 120000 ms |
+    When the producer starts to send 4 messages with 4 keys
+    And the application closes the producer
+    Then every send succeeds
+    And every message of the topic is stored exactly once
+
+  @id:C14-client-close-sends-batch @API-2.3
+  Scenario: closing the client sends what waits for a batch
+    Given a scalable topic with 1 segment
+    And a producer on the topic with
+      | batching | 1000 messages, 120000 ms |
+    When the producer starts to send 4 messages with 4 keys
+    And the application closes the client
     Then every send succeeds
     And every message of the topic is stored exactly once
 
@@ -66,7 +86,7 @@ Feature: Resource lifetime
     And the producer tries to send a message
     Then it fails with the category AlreadyClosed
 
-  @id:C14-lost-connection @API-2.7 @API-2.6 @needs-control
+  @id:C14-lost-connection @API-2.7 @API-2.6 @needs-faults
   Scenario: the same producer and consumer go on after lost connections
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -78,7 +98,7 @@ Feature: Resource lifetime
     And the queue consumer receives and acknowledges 4 messages
     Then every message was received exactly once
 
-  @id:C14-loss-with-pending-sends @API-2.7 @needs-control
+  @id:C14-loss-with-pending-sends @API-2.7 @needs-faults
   Scenario: sends that are pending when the connection is lost are published
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -107,7 +127,7 @@ Feature: Resource lifetime
     And the producer sends 4 messages with 4 keys
     Then the queue consumer receives everything, some of it perhaps twice
 
-  @id:C14-after-error @API-2.10 @needs-control @needs-virtual-time
+  @id:C14-after-error @API-2.10 @needs-faults @needs-virtual-time
   Scenario: a send that failed does not spoil the producer
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -116,7 +136,8 @@ Feature: Resource lifetime
     And the next 1 SEND on the topic is held
     When the producer tries to send a message with key "key-0"
     Then it fails with the category Timeout
-    When the producer sends 3 messages with 2 keys
+    When the held frames are released
+    And the producer sends 3 messages with 2 keys
     Then the last 3 sends succeeded
 
   @id:C14-at-the-same-time @API-2.1
@@ -129,7 +150,7 @@ Feature: Resource lifetime
     When the queue consumer receives and acknowledges 32 messages
     Then every message was received exactly once
 
-  @id:C14-one-reconnect @IMPL-9.5 @needs-control @needs-journal
+  @id:C14-one-reconnect @IMPL-9.5 @needs-control @needs-faults @needs-journal
   Scenario: one loss leads to one new connection for each broker
     Given a cluster of 2 brokers
     And a scalable topic with 6 segments

@@ -27,7 +27,7 @@ Feature: Publish order
     And every message of the topic is stored exactly once
     And the messages of every key of the topic are stored in the order of their sends
 
-  @id:C3-async-first-open @IMPL-3.3 @needs-control
+  @id:C3-async-first-open @IMPL-3.3 @needs-faults
   Scenario: sends that wait for their segment's producer keep their order
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -58,11 +58,13 @@ Feature: Publish order
   Scenario: sends that the sealed segment refused keep their order in the successors
     Given a scalable topic with 1 segment
     And a producer on the topic
-    And the producer has sent 4 messages with 2 keys
+    When the producer starts to send 4 messages with 2 keys
+    Then every send succeeds
     When layout pushes of the topic are held
     And segment 0 of the topic is split
     And the producer starts to send 20 messages with 4 keys
-    And layout pushes of the topic are released
+    Then no started send has ended
+    When layout pushes of the topic are released
     Then every send succeeds
     And segment 0 of the topic holds 4 messages
     And every message of the topic is stored exactly once
@@ -79,7 +81,7 @@ Feature: Publish order
     And every message of the topic is stored exactly once
     And the messages of every key of the topic are stored in the order of their sends
 
-  @id:C3-lost-connection @API-3.2.14 @needs-control
+  @id:C3-lost-connection @API-3.2.14 @needs-faults
   Scenario: sends that are pending when the connection is lost keep their order
     Given a scalable topic with 1 segment
     And a producer on the topic

@@ -18,7 +18,7 @@ Feature: Transparent segment-gone retry
     And segment 0 of the topic holds 2 messages
     And every keyed message of the topic is in a segment whose range holds the high half of its key
 
-  @id:C4-in-flight @IMPL-4.1 @IMPL-4.5 @IMPL-4.8 @needs-control
+  @id:C4-in-flight @IMPL-4.1 @IMPL-4.5 @IMPL-4.8 @needs-faults
   Scenario: sends in flight at a split are refused and go to the successors
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -45,7 +45,7 @@ Feature: Transparent segment-gone retry
     Then nothing was sent to segment 0 of the topic since the mark
     And no producer is open on segment 0 of the topic
 
-  @id:C4-push-before-close @WIRE-5.9 @IMPL-4.3 @IMPL-4.5 @needs-control @needs-journal
+  @id:C4-push-before-close @WIRE-5.9 @IMPL-4.3 @IMPL-4.5 @needs-faults @needs-journal
   Scenario: a push seals the segment before its close has come
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -82,12 +82,14 @@ Feature: Transparent segment-gone retry
   Scenario: the successor is split as well before the message got there
     Given a scalable topic with 1 segment
     And a producer on the topic
-    And the producer has sent 2 messages with 2 keys
+    When the producer starts to send 2 messages with 2 keys
+    Then every send succeeds
     When layout pushes of the topic are held
     And segment 0 of the topic is split
     And segment 1 of the topic is split
     And the producer starts to send 8 messages with 8 keys
-    And layout pushes of the topic are released
+    Then no started send has ended
+    When layout pushes of the topic are released
     Then every send succeeds
     And every message of the topic is stored exactly once
     And every keyed message of the topic is in a segment whose range holds the high half of its key

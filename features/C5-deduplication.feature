@@ -17,7 +17,7 @@ Feature: Deduplication
       | single  | off                |
       | batches | 3 messages, 100 ms |
 
-  @id:C5-increase-through-split @API-3.2.15 @needs-control
+  @id:C5-increase-through-split @API-3.2.15 @needs-faults
   Scenario: with deduplication the messages that move to a successor at a split are stored there
     Given deduplication is enabled for the namespace
     And a scalable topic with 1 segment
@@ -41,7 +41,7 @@ Feature: Deduplication
     When the producer sends 3 messages without keys
     Then the messages of the topic are stored with the sequence ids 42 to 44
 
-  @id:C5-lost-receipt @API-3.2.15 @needs-control @needs-journal
+  @id:C5-lost-receipt @API-3.2.15 @needs-faults @needs-journal
   Scenario Outline: a message whose receipt is lost is sent again as it was, and stored once
     Given deduplication is enabled for the namespace
     And a scalable topic with 1 segment
@@ -62,7 +62,7 @@ Feature: Deduplication
       | single  | off                | 6       |
       | batches | 3 messages, 100 ms | 2       |
 
-  @id:C5-lost-receipt-unnamed @API-3.2.15 @needs-control @needs-journal
+  @id:C5-lost-receipt-unnamed @API-3.2.15 @needs-faults @needs-journal
   Scenario: a producer that the broker named keeps that name when it sends again
     Given deduplication is enabled for the namespace
     And a scalable topic with 1 segment
@@ -77,7 +77,7 @@ Feature: Deduplication
     And what was sent again of the topic kept its producer name and sequence id
     And the broker stored every message of the topic once although it came twice
 
-  @id:C5-lost-receipt-broker-dies @API-3.2.15 @needs-control @needs-journal
+  @id:C5-lost-receipt-broker-dies @API-3.2.15 @needs-control @needs-faults @needs-journal
   Scenario: a message whose receipt is lost with its broker is sent again to the next one as it was
     Given deduplication is enabled for the namespace
     And a scalable topic with 1 segment
@@ -93,7 +93,7 @@ Feature: Deduplication
     And what was sent again of the topic kept its producer name and sequence id
     And the broker stored every message of the topic once although it came twice
 
-  @id:C5-last-published @API-3.2.17 @needs-control
+  @id:C5-last-published @API-3.2.17 @needs-faults
   Scenario: the last sequence id is that of the last message that is published, not of one that is pending
     Given a scalable topic with 1 segment
     And a producer on the topic with

@@ -201,7 +201,7 @@ Feature: Stream consumer
     Then every message came to the stream consumers exactly once
     And each stream consumer received a part of the messages
 
-  @id:C7-answers-cross @WIRE-6.2.6 @needs-control @needs-journal
+  @id:C7-answers-cross @WIRE-6.2.6 @needs-faults @needs-journal
   Scenario: the answer to a later registration comes before that to an earlier one
     Given a scalable topic with 2 segments
     And the fault
@@ -278,7 +278,7 @@ Feature: Stream consumer
     And stream consumer "a" is assigned segments 0, 1
     And nothing of stream consumer "b" is open any more
 
-  @id:C7-leave-refused @IMPL-8.17 @needs-control @needs-journal
+  @id:C7-leave-refused @IMPL-8.17 @needs-faults @needs-journal
   Scenario: the close succeeds although the controller refuses to let go
     Given a scalable topic with 2 segments
     And a stream consumer on the topic with subscription "s"
@@ -457,7 +457,7 @@ Feature: Stream consumer
     When the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:C7-late-ack @API-4.1.6 @needs-control @needs-journal
+  @id:C7-late-ack @API-4.1.6 @needs-faults @needs-journal
   Scenario: an acknowledgement of what came before a lost connection counts
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -473,7 +473,7 @@ Feature: Stream consumer
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:C7-late-ack-in-drain @API-4.1.6 @needs-control @needs-journal
+  @id:C7-late-ack-in-drain @API-4.1.6 @needs-control @needs-faults @needs-journal
   Scenario: an acknowledgement of what came before a lost connection counts although the segment is drained since
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -566,7 +566,7 @@ Feature: Stream consumer
 
   # ---- loss and failover ----
 
-  @id:C7-reconnect @IMPL-8.13 @API-4.1.8 @needs-control @needs-journal
+  @id:C7-reconnect @IMPL-8.13 @API-4.1.8 @needs-faults @needs-journal
   Scenario: after a lost connection the consumer registers again as itself and goes on
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -582,7 +582,7 @@ Feature: Stream consumer
     And the stream consumer receives and acknowledges 6 messages
     Then every message came to the stream consumers exactly once
 
-  @id:C7-refused-registration @IMPL-8.13 @needs-control @needs-journal
+  @id:C7-refused-registration @IMPL-8.13 @needs-faults @needs-journal
   Scenario: when the registration after a lost connection is refused, the controller is looked up anew
     Given a scalable topic with 2 segments
     And a stream consumer on the topic with subscription "s"
@@ -593,7 +593,7 @@ Feature: Stream consumer
     And the stream consumer looked the topic up before it registered again
     And the stream consumer is attached to segments 0, 1
 
-  @id:C7-within-grace @IMPL-8.13 @needs-control @needs-virtual-time @needs-journal
+  @id:C7-within-grace @IMPL-8.13 @needs-faults @needs-virtual-time @needs-journal
   Scenario: within the grace period both consumers get back what they had
     Given a scalable topic with 2 segments
     And stream consumer "a" on the topic with subscription "s"
@@ -616,7 +616,7 @@ Feature: Stream consumer
     Then the stream consumer has registered again under its name since the mark
     And the stream consumer has subscribed to no segment since the mark
 
-  @id:C7-past-grace @IMPL-8.15 @needs-control @needs-virtual-time @needs-journal
+  @id:C7-past-grace @IMPL-8.15 @needs-faults @needs-virtual-time @needs-journal
   Scenario: past the grace period the consumer applies what was rebalanced meanwhile
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -713,7 +713,7 @@ Feature: Stream consumer
     And the application subscribes stream consumer "later" on the topic with subscription "s"
     Then stream consumer "later" receives exactly what was not acknowledged
 
-  @id:C7-cut-off-past-grace @IMPL-8.15 @IMPL-8.13 @needs-control @needs-virtual-time @needs-journal
+  @id:C7-cut-off-past-grace @IMPL-8.15 @IMPL-8.13 @needs-faults @needs-virtual-time @needs-journal
   Scenario: a consumer that was cut off past the grace period loses its segments, and comes back to a fresh assignment
     Given a scalable topic with 2 segments
     And a producer on the topic

@@ -122,7 +122,7 @@ Feature: Queue consumer
     And queue consumer "later" receives and acknowledges 3 messages
     Then a receive from queue consumer "later" gives nothing within 500 ms
 
-  @id:C8-gone-segments @IMPL-5.8 @needs-control @needs-journal
+  @id:C8-gone-segments @IMPL-5.8 @needs-control @needs-faults @needs-journal
   Scenario: the subscription of a segment that left the layout is given up
     Given a scalable topic with 1 segment
     And a producer on the topic

@@ -79,7 +79,7 @@ Feature: Checkpoint consumer
     Then the topic has 2 active segments
     And the checkpoint consumer received every message exactly once
 
-  @id:C9-parents-first @WIRE-6.3.2 @needs-control
+  @id:C9-parents-first @WIRE-6.3.2 @needs-faults
   Scenario: the messages of a parent come before those of its children, also when the parent's reader is slow
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -96,7 +96,7 @@ Feature: Checkpoint consumer
     And the checkpoint consumer received every message exactly once
     And the checkpoint consumer received the messages of each key in the order of publishing
 
-  @id:C9-grandparents-first @API-4.3.10 @needs-control
+  @id:C9-grandparents-first @API-4.3.10 @needs-faults
   Scenario: a child does not come before its grandparent, although the parent between them is empty
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -366,7 +366,7 @@ Feature: Checkpoint consumer
     When the application tries to create a checkpoint consumer without a topic
     Then it fails with the category InvalidConfiguration
 
-  @id:C9-lost-connection @IMPL-5.15 @needs-control @needs-journal
+  @id:C9-lost-connection @IMPL-5.15 @needs-faults @needs-journal
   Scenario: after lost connections the readers go on where they were
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -394,7 +394,7 @@ Feature: Checkpoint consumer
     Then a reader of the topic was attached again
     And the checkpoint consumer received every message exactly once
 
-  @id:C9-loss-at-subscribe @IMPL-5.15 @needs-control
+  @id:C9-loss-at-subscribe @IMPL-5.15 @needs-faults
   Scenario: the connection is lost while a reader is being attached
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -404,7 +404,7 @@ Feature: Checkpoint consumer
     When the checkpoint consumer receives 8 messages
     Then the checkpoint consumer received every message exactly once
 
-  @id:C9-loss-at-end-of-parent @IMPL-5.15 @needs-control @needs-journal
+  @id:C9-loss-at-end-of-parent @IMPL-5.15 @needs-faults @needs-journal
   Scenario: the connection is lost while the client asks where a sealed segment ends
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -468,7 +468,7 @@ Feature: Checkpoint consumer
     Then checkpoint consumer "b" received exactly what lies behind checkpoint "c"
     And a receive from checkpoint consumer "b" gives nothing within 100 ms
 
-  @id:C9-split-while-disconnected @WIRE-6.3.2 @needs-control @needs-journal
+  @id:C9-split-while-disconnected @WIRE-6.3.2 @needs-control @needs-faults @needs-journal
   Scenario: a split that the client does not hear of until its connections are back
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -588,7 +588,7 @@ Feature: Checkpoint consumer
     And checkpoint consumer "a" receives 8 messages
     Then checkpoint consumer "a" received every message exactly once
 
-  @id:C9-group-lost-member @API-4.3.11 @IMPL-5.15 @needs-control @needs-virtual-time @needs-journal
+  @id:C9-group-lost-member @API-4.3.11 @IMPL-5.15 @needs-faults @needs-virtual-time @needs-journal
   Scenario: within the grace period both members of a group go on with what they had after lost connections
     Given a scalable topic with 4 segments
     And a producer on the topic
@@ -608,7 +608,7 @@ Feature: Checkpoint consumer
     And the segments of the topic are shared between 2 members
     And the checkpoint consumers together received every message exactly once
 
-  @id:C9-group-past-grace @API-4.3.12 @IMPL-8.15 @needs-control @needs-virtual-time @needs-journal
+  @id:C9-group-past-grace @API-4.3.12 @IMPL-8.15 @needs-faults @needs-virtual-time @needs-journal
   Scenario: a member that was cut off past the grace period loses its segments, and comes back to a fresh assignment
     Given a scalable topic with 4 segments
     And a producer on the topic

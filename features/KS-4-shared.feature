@@ -110,7 +110,7 @@ Feature: Shared segments
     And the brokers were told of exactly what the stream consumer received up to message number 9
     And the stream consumer acknowledged one by one where it shares the segment
 
-  @id:KS4-ack-after-reconnect @IMPL-6.5 @needs-control @needs-journal
+  @id:KS4-ack-after-reconnect @IMPL-6.5 @needs-faults @needs-journal
   Scenario: what came on a shared segment before a lost connection is acknowledged after it
     Given a scalable topic with 1 segment
     And a producer on the topic

@@ -4,7 +4,7 @@ Feature: Loss of the connection at every step
   same producer or consumer goes on, and nothing is lost. Each row is one command of one flow, and one side of the
   broker's change of state. The fault strikes the first such command; one that never struck fails its row.
 
-  @id:C14-loss-producing @API-2.7 @needs-control @needs-journal
+  @id:C14-loss-producing @API-2.7 @needs-faults @needs-journal
   Scenario Outline: the connection breaks <when> a <command> of a producer
     Given deduplication is enabled for the namespace
     And a scalable topic with 2 segments
@@ -33,7 +33,7 @@ Feature: Loss of the connection at every step
       | watch-close    | at    | SCALABLE_TOPIC_CLOSE  |
       | watch-closed   | after | SCALABLE_TOPIC_CLOSE  |
 
-  @id:C14-loss-producing-lookup @API-2.7 @needs-control
+  @id:C14-loss-producing-lookup @API-2.7 @needs-faults
   Scenario Outline: the connection breaks <when> the LOOKUP that follows a failed attempt to attach a producer
     Given a scalable topic with 2 segments
     And the connection breaks at the next PRODUCER
@@ -49,7 +49,7 @@ Feature: Loss of the connection at every step
       | asked  | at    |
       | told   | after |
 
-  @id:C14-loss-queue @API-2.7 @C8 @needs-control @needs-journal
+  @id:C14-loss-queue @API-2.7 @C8 @needs-faults @needs-journal
   Scenario Outline: the connection breaks <when> a <command> of a queue consumer
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -77,7 +77,7 @@ Feature: Loss of the connection at every step
       | close      | at    | CLOSE_CONSUMER        |
       | closed     | after | CLOSE_CONSUMER        |
 
-  @id:C14-loss-queue-lookup @API-2.7 @C8 @needs-control @needs-journal
+  @id:C14-loss-queue-lookup @API-2.7 @C8 @needs-faults @needs-journal
   Scenario Outline: the connection breaks <when> the LOOKUP that follows a failed attempt to attach a queue consumer
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -94,7 +94,7 @@ Feature: Loss of the connection at every step
       | asked  | at    |
       | told   | after |
 
-  @id:C14-loss-redelivery @API-2.7 @C8 @needs-control
+  @id:C14-loss-redelivery @API-2.7 @C8 @needs-faults
   Scenario Outline: the connection breaks <when> a queue consumer asks for a message again
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -111,7 +111,7 @@ Feature: Loss of the connection at every step
       | asked  | at    |
       | sent   | after |
 
-  @id:C14-loss-stream @API-2.7 @IMPL-8.13 @C7 @needs-control @needs-journal
+  @id:C14-loss-stream @API-2.7 @IMPL-8.13 @C7 @needs-faults @needs-journal
   Scenario Outline: the connection breaks <when> a <command> of a stream consumer
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -146,7 +146,7 @@ Feature: Loss of the connection at every step
       | close      | at    | CLOSE_CONSUMER             |
       | closed     | after | CLOSE_CONSUMER             |
 
-  @id:C14-loss-stream-lookup @API-2.7 @IMPL-8.13 @C7 @needs-control @needs-journal
+  @id:C14-loss-stream-lookup @API-2.7 @IMPL-8.13 @C7 @needs-faults @needs-journal
   Scenario Outline: the connection breaks <when> the LOOKUP that follows a failed attempt to attach a stream consumer
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -164,7 +164,7 @@ Feature: Loss of the connection at every step
       | asked  | at    |
       | told   | after |
 
-  @id:C14-loss-drain @API-2.7 @IMPL-8.13 @C7 @needs-control @needs-virtual-time @needs-journal
+  @id:C14-loss-drain @API-2.7 @IMPL-8.13 @C7 @needs-faults @needs-virtual-time @needs-journal
   Scenario Outline: the connection breaks <when> a <command> of a stream consumer that drains a segment
     Given a scalable topic with 2 segments
     And a producer on the topic
@@ -189,7 +189,7 @@ Feature: Loss of the connection at every step
       | close   | at    | CLOSE_CONSUMER |
       | closed  | after | CLOSE_CONSUMER |
 
-  @id:C14-loss-checkpoint @API-2.7 @IMPL-5.15 @C9 @needs-control @needs-journal
+  @id:C14-loss-checkpoint @API-2.7 @IMPL-5.15 @C9 @needs-faults @needs-journal
   Scenario Outline: the connection breaks <when> a <command> of a checkpoint consumer
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -220,7 +220,7 @@ Feature: Loss of the connection at every step
       | close      | at    | CLOSE_CONSUMER        |
       | closed     | after | CLOSE_CONSUMER        |
 
-  @id:C14-loss-checkpoint-latest @API-2.7 @IMPL-5.15 @C9 @needs-control
+  @id:C14-loss-checkpoint-latest @API-2.7 @IMPL-5.15 @C9 @needs-faults
   Scenario Outline: the connection breaks <when> a checkpoint consumer asks where a segment ends to start there
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -236,7 +236,7 @@ Feature: Loss of the connection at every step
       | asked  | at    |
       | told   | after |
 
-  @id:C14-loss-group @API-2.7 @IMPL-5.15 @C9 @needs-control @needs-journal
+  @id:C14-loss-group @API-2.7 @IMPL-5.15 @C9 @needs-faults @needs-journal
   Scenario Outline: the connection breaks <when> a <command> of a member of a checkpoint group
     Given a scalable topic with 2 segments
     And a producer on the topic

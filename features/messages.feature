@@ -152,7 +152,7 @@ Feature: Messages
     Then the stored entry carries
       | deliver at | 4102444800000 |
 
-  @id:message-flush @API-3.3.1 @needs-control
+  @id:message-flush @API-3.3.1 @needs-faults
   Scenario: flush waits for every send before it
     Given a scalable topic with 1 segment
     And a producer on the topic

@@ -18,7 +18,7 @@ Feature: Authentication, authorization and TLS
     Then every question for credentials was answered with the token "alice-2"
     And no connection was closed
 
-  @id:security-fresh-on-reconnect @WIRE-10.2 @COMPAT-5.1 @needs-control @needs-journal
+  @id:security-fresh-on-reconnect @WIRE-10.2 @COMPAT-5.1 @needs-control @needs-faults @needs-journal
   Scenario: a connection that is made again shows the credentials of now
     Given a cluster that asks for tokens
       | alice | produce, consume |
@@ -35,7 +35,7 @@ Feature: Authentication, authorization and TLS
     Then every connection since the mark was opened with the token "alice-2"
     And every send succeeds
 
-  @id:security-tls @WIRE-10.2 @COMPAT-5.1 @needs-control @needs-journal
+  @id:security-tls @WIRE-10.2 @COMPAT-5.1 @needs-control @needs-faults @needs-journal
   Scenario: a client that is told TLS uses it with every broker, after losses and moves too
     Given a cluster that speaks TLS too
     And the client with
@@ -54,7 +54,7 @@ Feature: Authentication, authorization and TLS
     Then every message was received exactly once
     And every connection of the client is over TLS
 
-  @id:security-tls-token @COMPAT-5.1 @needs-control @needs-journal
+  @id:security-tls-token @COMPAT-5.1 @needs-control @needs-faults @needs-journal
   Scenario: tokens are shown by TLS as well
     Given a cluster that speaks TLS too
     And a cluster that asks for tokens

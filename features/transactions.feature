@@ -58,7 +58,7 @@ Feature: Transactions
     And no message of transaction "b" was received
     And the journal shows every transaction whole or not at all
 
-  @id:TXN-commit-waits @API-6.1 @needs-control @needs-journal
+  @id:TXN-commit-waits @API-6.1 @needs-faults @needs-journal
   Scenario: a commit waits for the messages that are on their way
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -129,21 +129,26 @@ Feature: Transactions
 
   @id:TXN-conflict @ERR-2.13 @API-6.1
   Scenario: two transactions cannot acknowledge one message
-    Given a scalable topic with 1 segment
-    And a producer on the topic
-    And a queue consumer on the topic with subscription "s"
-    And the producer has sent 1 message
-    When the queue consumer receives 1 message
+    Given a scalable topic "in" with 1 segment
+    And a scalable topic "out" with 1 segment
+    And producer "in" on topic "in"
+    And producer "out" on topic "out"
+    And queue consumer "in" on topic "in" with subscription "s"
+    And queue consumer "out" on topic "out" with subscription "s"
+    And producer "in" has sent 1 message
+    When queue consumer "in" receives 1 message
     And the application opens transaction "a" of 60 s
     And the application opens transaction "b" of 60 s
-    And the producer sends 2 messages with 2 keys in transaction "b"
-    And the queue consumer acknowledges message number 1 of those it received in transaction "a"
-    And the queue consumer acknowledges message number 1 of those it received in transaction "b"
-    And the application tries to commit transaction "b"
-    Then it fails with the category TransactionConflict
-    When the application commits transaction "a"
-    Then a receive from the queue consumer gives nothing within 300 ms
-    And no message of transaction "b" was received
+    And producer "out" sends 1 message with 1 key in transaction "a"
+    And producer "out" sends 1 message with 1 key in transaction "b"
+    And queue consumer "in" acknowledges message number 1 of those it received in transaction "a"
+    And queue consumer "in" acknowledges message number 1 of those it received in transaction "b"
+    Then transaction "b" and transaction "a" cannot both commit
+    And it fails with the category TransactionConflict
+    When queue consumer "out" receives 1 message
+    Then a receive from queue consumer "out" gives nothing within 300 ms
+    And a receive from queue consumer "in" gives nothing within 300 ms
+    And no message of transaction "refused" was received
 
   # ---- states ----
 
@@ -221,7 +226,7 @@ Feature: Transactions
     Then it fails with the category TransactionConflict
     And nothing is stored in the topic
 
-  @id:TXN-not-retried @ERR-3.14 @needs-control @needs-journal
+  @id:TXN-not-retried @ERR-3.14 @needs-faults @needs-journal
   Scenario: what the coordinator refuses for the state of the transaction is not tried again
     Given a scalable topic with 1 segment
     And a transaction of 60 s
@@ -262,11 +267,12 @@ Feature: Transactions
     And a transaction of 60 s
     When the producer sends a message with key "key-1" in the transaction
     And segment 0 of the topic is split
+    And the producer sends a message with key "key-1"
     And the producer sends a message with key "key-1" in the transaction
     Then a transaction wrote to 2 segments
     When the application commits the transaction
     Then every transaction was told of exactly the segments that it wrote to
-    When the queue consumer receives and acknowledges everything of the transaction
+    When the queue consumer receives and acknowledges 3 messages
     Then every message was received exactly once
     And the journal shows every transaction whole or not at all
 
@@ -278,18 +284,37 @@ Feature: Transactions
     And a transaction of 60 s
     When the producer sends 6 messages with 6 keys in the transaction
     And segments 0 and 1 of the topic are merged
+    And the producer sends a message with key "key-1"
     And the producer sends 6 messages with 6 keys in the transaction
     Then a transaction wrote to 3 segments
     When the application commits the transaction
     Then every transaction was told of exactly the segments that it wrote to
-    When the queue consumer receives and acknowledges everything of the transaction
+    When the queue consumer receives and acknowledges 13 messages
     Then every message was received exactly once
+
+  @id:TXN-sealed @API-6.7 @IMPL-4.8 @needs-control
+  Scenario: a message of a transaction whose segment is sealed goes to the successor, and the commit knows nothing of it
+    Given a scalable topic with 1 segment
+    And a producer on the topic
+    And a queue consumer on the topic with subscription "s"
+    And a transaction of 60 s
+    When the producer sends 2 messages with 2 keys in the transaction
+    And layout pushes of the topic are held
+    And segment 0 of the topic is split
+    And the producer starts to send 2 messages with 2 keys in the transaction
+    Then no started send has ended
+    When layout pushes of the topic are released
+    And the application commits the transaction
+    And the queue consumer receives and acknowledges everything of the transaction
+    Then every message was received exactly once
+    And segment 0 of the topic holds 2 messages
 
   # ---- coordinators ----
 
-  @id:TXN-watch @WIRE-8.1.1 @needs-journal
+  @id:TXN-watch @WIRE-8.1.1 @needs-control @needs-journal
   Scenario: coordinators are found by one watch
-    Given a scalable topic with 1 segment
+    Given a cluster whose transaction coordinators are spread over its brokers
+    And a scalable topic with 1 segment
     And transaction "a" of 60 s
     And transaction "b" of 60 s
     When the application commits transaction "a"
@@ -378,7 +403,7 @@ Feature: Transactions
     Then every message was received exactly once
     And the journal shows every transaction whole or not at all
 
-  @id:TXN-answer-lost @API-6.7 @API-6.1 @needs-control @needs-journal
+  @id:TXN-answer-lost @API-6.7 @API-6.1 @needs-faults @needs-journal
   Scenario: a commit whose answer gets lost is asked for again and counts once
     Given a scalable topic with 1 segment
     And a producer on the topic
@@ -397,14 +422,14 @@ Feature: Transactions
     And the client sent END_TXN 2 times
     And the journal shows every transaction whole or not at all
 
-  @id:TXN-watch-refused @WIRE-11.5 @needs-control
+  @id:TXN-watch-refused @WIRE-11.5 @needs-faults
   Scenario: a coordinator watch that is refused fails the transaction that needed it
     Given a scalable topic with 1 segment
     And the next 1 WATCH_TC_ASSIGNMENTS is answered with AuthorizationError
     When the application tries to open a transaction
     Then it fails with the category Authorization
 
-  @id:TXN-watch-lost @WIRE-11.9 @needs-control @needs-journal
+  @id:TXN-watch-lost @WIRE-11.9 @needs-control @needs-faults @needs-journal
   Scenario: a lost coordinator watch is opened again and brings the leaders of now
     Given a cluster of 1 transaction coordinator
     And a scalable topic with 1 segment

@@ -20,8 +20,10 @@ fn main() -> io::Result<()> {
     names.sort();
     let include = |name: &str| format!("include_str!({:?})", features.join(name));
     let mut code = String::new();
-    let catalogue = include("requirements.yaml");
-    let _ = writeln!(code, "const CATALOGUE: &str = {catalogue};\nconst FEATURES: &[(&str, &str)] = &[");
+    for (name, file) in [("CATALOGUE", "requirements.yaml"), ("WHY", "why.yaml")] {
+        let _ = writeln!(code, "const {name}: &str = {};", include(file));
+    }
+    code.push_str("const FEATURES: &[(&str, &str)] = &[\n");
     for name in &names {
         let _ = writeln!(code, "    ({name:?}, {}),", include(name));
     }

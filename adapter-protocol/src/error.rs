@@ -21,12 +21,36 @@ pub enum ClientError {
     Gone(String),
 }
 
+/// The categories of error-model §2, and `Other` for what the SDK makes no difference of.
+pub const CATEGORIES: [&str; 18] = [
+    "NotFound",
+    "Authentication",
+    "Authorization",
+    "Timeout",
+    "AlreadyClosed",
+    "ProducerBusy",
+    "ConsumerBusy",
+    "IncompatibleSchema",
+    "TopicTerminated",
+    "NotConnected",
+    "ProducerQueueFull",
+    "MemoryBufferFull",
+    "TransactionConflict",
+    "Crypto",
+    "InvalidConfiguration",
+    "InvalidServiceURL",
+    "Interrupted",
+    "Other",
+];
+
 /// A failure as the application sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[error("{category}: {message}")]
 pub struct ApiError {
-    /// Category by the names of error-model §2, such as `NotFound`; `Other` when the SDK has none for it.
+    /// Category by the names of error-model §2, such as `NotFound`; `Other` when the SDK has none for it. One of
+    /// [`CATEGORIES`]; another name is read and fits nothing that a scenario asks for.
+    #[schemars(extend("enum" = CATEGORIES))]
     pub category: String,
     /// The SDK's text.
     pub message: String,

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`handle`] | numbers that stand for objects of the SDK |
 //! | [`options`] | how clients, producers and consumers are made |
+//! | [`encryption`] | keys of producers and consumers |
 //! | [`message`] | messages, values, identifiers |
 //! | [`error`] | why an operation gave nothing |
 //! | [`operation`] | the operations: one table with name, parameters and result of each |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod encoding;
+pub mod encryption;
 pub mod error;
 pub mod handle;
 pub mod message;
@@ -29,12 +31,16 @@ pub mod rpc;
 pub mod schema;
 pub mod session;
 
-pub use error::{ApiError, ClientError, Signalled};
+pub use encryption::{
+    ConsumerCryptoFailure, ConsumerEncryption, Key, ProducerCryptoFailure, ProducerEncryption,
+};
+pub use error::{ApiError, CATEGORIES, ClientError, Signalled};
 pub use handle::{ClientId, ConsumerId, ProducerId, TicketId, TransactionId};
 pub use message::{Checkpoint, MessageId, Order, Outgoing, Received, SchemaKind, TransactionState, Value};
 pub use operation::Operation;
 pub use options::{
-    AccessMode, Batching, Boundary, CheckpointOptions, ClientOptions, Compression, Described,
-    InitialPosition, ProducerOptions, QueueOptions, StartPosition, StreamOptions,
+    AccessMode, Batching, Boundary, CheckpointOptions, Chunking, ClientOptions, Compression, DeadLetters,
+    Described, InitialPosition, NamespaceOptions, ProducerOptions, QueueOptions, StartPosition,
+    StreamOptions,
 };
 pub use session::{Capability, EndScenario, Initialize, Initialized, Sdk, StartScenario, Suite};

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::handle::{ClientId, ConsumerId, ProducerId, TicketId, TransactionId};
 use crate::message::{Checkpoint, MessageId, Order, Outgoing, Received, TransactionState};
 use crate::options::{
-    Boundary, CheckpointOptions, ClientOptions, Described, ProducerOptions, QueueOptions, StreamOptions,
+    Boundary, CheckpointOptions, ClientOptions, Described, NamespaceOptions, ProducerOptions, QueueOptions,
+    StreamOptions,
 };
 use crate::session::Capability;
 
@@ -65,6 +66,10 @@ macro_rules! for_each_operation {
             /// Subscribes a stream consumer.
             "subscribeStream" subscribe_stream SubscribeStream [StreamConsumer]
                 { client: ClientId, options: StreamOptions } -> ConsumerId;
+            /// Subscribes a stream consumer to a namespace. Its messages are received and acknowledged as those of any
+            /// other stream consumer.
+            "subscribeNamespace" subscribe_namespace SubscribeNamespace [Namespace]
+                { client: ClientId, options: NamespaceOptions } -> ConsumerId;
             /// CreateCheckpointConsumer.
             "createCheckpointConsumer" create_checkpoint_consumer CreateCheckpointConsumer [CheckpointConsumer]
                 { client: ClientId, options: CheckpointOptions } -> ConsumerId;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::Pairs;
+use crate::encryption::{ConsumerEncryption, ProducerEncryption};
 use crate::message::{Checkpoint, SchemaKind};
 
 /// Options of a client object.
@@ -51,6 +52,7 @@ pub enum AccessMode {
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // the names say it
 pub enum Compression {
+    None,
     Lz4,
     Zlib,
     Zstd,
@@ -80,6 +82,12 @@ pub struct ProducerOptions {
     /// Compression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<Compression>,
+    /// What happens to messages that are larger than an entry may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunking: Option<Chunking>,
+    /// End-to-end encryption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<ProducerEncryption>,
     /// Send timeout, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_timeout_ms: Option<u64>,
@@ -100,12 +108,29 @@ pub struct ProducerOptions {
 pub enum Batching {
     /// Every message is an entry.
     Off,
-    /// Entries of up to `max_messages`, closed at the latest `max_delay_ms` after their first message.
+    /// Entries of up to `max_messages` and `max_bytes`, closed at the latest `max_delay_ms` after their first message.
     On {
         /// Messages in one entry at most.
         max_messages: u32,
+        /// Bytes in one entry at most, before compression; the SDK's default when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_bytes: Option<u32>,
         /// How long the first message waits at most, in ms.
         max_delay_ms: u64,
+    },
+}
+
+/// Chunking of a producer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Chunking {
+    /// Large messages fail.
+    Off,
+    /// They go in several entries.
+    On {
+        /// Bytes of the message in one entry at most; as many as the broker takes when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_bytes: Option<u32>,
     },
 }
 
@@ -136,6 +161,27 @@ pub struct QueueOptions {
     /// How many messages may wait in the client for the application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_queue: Option<u32>,
+    /// How long a negatively acknowledged message stays away. It saves the suite time: an SDK without such a setting
+    /// leaves it alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redelivery_delay_ms: Option<u64>,
+    /// Asked for only of SDKs with `dead-letter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letters: Option<DeadLetters>,
+    /// End-to-end encryption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<ConsumerEncryption>,
+}
+
+/// The dead-letter policy of a queue consumer (client-api §4.2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeadLetters {
+    /// How often a message may come again; what would come once more goes to the dead-letter topic.
+    pub max_redeliveries: u32,
+    /// The dead-letter topic; absent for the SDK's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
 }
 
 /// The ends that every topic has (data-model §4, §5).
@@ -175,6 +221,9 @@ pub struct CheckpointOptions {
     /// How many messages may wait in the client for the application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_queue: Option<u32>,
+    /// End-to-end encryption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<ConsumerEncryption>,
 }
 
 /// Options of a stream consumer.
@@ -193,6 +242,9 @@ pub struct StreamOptions {
     /// How many messages may wait in the client for the application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_queue: Option<u32>,
+    /// End-to-end encryption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<ConsumerEncryption>,
     /// Properties of the subscription.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "Pairs")]
     pub properties: Vec<(String, String)>,
@@ -203,6 +255,19 @@ pub struct StreamOptions {
     /// How long acknowledgements are collected, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_group_time_ms: Option<u64>,
+}
+
+/// Options of a stream consumer of a namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NamespaceOptions {
+    /// `tenant/namespace`.
+    pub namespace: String,
+    /// The properties that a topic has to have, every one of them; without any all topics are consumed.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "Pairs")]
+    pub topic_properties: Vec<(String, String)>,
+    /// Everything else. A `topic` in it is to be given to the SDK too, which is to refuse the two together.
+    pub stream: StreamOptions,
 }
 
 /// What a producer or consumer says about itself.

@@ -66,7 +66,7 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Nonsense {
     /// No JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("it is no JSON: {0}; only answers may go to standard output, no print and no library's log")]
     NoJson(String),
     /// JSON of another form.
     #[error("it is no {0} of JSON-RPC 2.0: {1}")]

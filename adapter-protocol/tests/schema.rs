@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 use stc_adapter_protocol::operation::{OpenClient, Receive, SendAsync};
 use stc_adapter_protocol::rpc::{self, Request, Response, RpcError};
 use stc_adapter_protocol::{
-    ApiError, ClientError, ClientOptions, ConsumerId, MessageId, Operation, Outgoing, ProducerId, Received,
-    Signalled, Value, reference, schema,
+    ApiError, CATEGORIES, ClientError, ClientOptions, ConsumerId, MessageId, Operation, Outgoing, ProducerId,
+    Received, Signalled, Value, reference, schema,
 };
 
 /// Set to anything, this variable makes the tests write the files instead of comparing them.
@@ -123,6 +123,14 @@ fn answers_keep_to_the_schema_and_survive() {
         let back = parsed(Err(error.clone().into())).unwrap_err().into_client_error("send");
         assert_eq!(back, error);
     }
+    let failure = |category: &str| {
+        let data = json!({ "category": category, "message": "", "how": "byFuture" });
+        json!({ "jsonrpc": "2.0", "id": 5, "error": { "code": rpc::FAILED, "message": "", "data": data } })
+    };
+    for category in CATEGORIES {
+        assert!(validator.is_valid(&failure(category)), "{category}");
+    }
+    assert!(!validator.is_valid(&failure("NoSuchTopic")), "the schema has no list of categories");
 }
 
 #[test]

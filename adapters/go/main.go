@@ -33,6 +33,10 @@ type send struct {
 	}
 }
 
+type closeProducer struct{ Producer uint64 }
+
+type closeClient struct{ Client uint64 }
+
 func main() {
 	methods := map[string]Method{
 		"initialize": typed(func(struct {
@@ -68,6 +72,14 @@ func main() {
 		"send": typed(func(asked send) (any, error) {
 			// The result is the identifier's bytes in base64: a []byte is written so.
 			return nil, Unsupported("send")
+		}),
+		"closeProducer": typed(func(asked closeProducer) (any, error) {
+			// err := producers[asked.Producer].Close()
+			return nil, Unsupported("closing a producer")
+		}),
+		"closeClient": typed(func(asked closeClient) (any, error) {
+			// err := clients[asked.Client].Close()
+			return nil, nil
 		}),
 	}
 	if err := serve(methods); err != nil {

@@ -209,4 +209,38 @@ def schema(broker, partitions):
     consumer.close()
 
 
-ALL = [exclusive, batch_index, cumulative, shared, negative_acknowledgement, failover, key_shared, reader, seek, schema]
+def codecs(broker, partitions):
+    """What is compressed comes back as it was sent, in batches and alone."""
+    topic = broker.create_topic("codecs", partitions)
+    consumer = broker.subscribe(topic, "s", ConsumerType.Exclusive)
+    sent = []
+    for codec in (pulsar.CompressionType.LZ4, pulsar.CompressionType.ZLib, pulsar.CompressionType.ZSTD,
+                  pulsar.CompressionType.SNAPPY):
+        for options in (BATCHED, {}):
+            sent += send(broker, topic, len(sent), 10, compression_type=codec, **options)
+    expect_same_order(sent, [pair(m) for m in broker.receive(consumer, len(sent))], "codecs")
+    consumer.close()
+
+
+def chunks(broker, partitions):
+    """A message larger than an entry comes back whole, among small ones, and is acknowledged as a whole."""
+    topic = broker.create_topic("chunks", partitions)
+    consumer = broker.subscribe(topic, "s", ConsumerType.Exclusive)
+    producer = broker.client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
+    values = [b"small", bytes(range(256)) * 48 * 1024, b"behind"]
+    for value in values:
+        producer.send(value, partition_key="key-0")
+    for value in values:
+        message = broker.receive(consumer, 1)[0]
+        expect(message.data() == value, f"{len(value)} bytes were sent, {len(message.data())} others received")
+        consumer.acknowledge(message)
+    consumer.close()
+    consumer = broker.subscribe(topic, "s", ConsumerType.Exclusive)
+    producer.send(b"next", partition_key="key-0")
+    expect(broker.receive(consumer, 1)[0].data() == b"next", "something acknowledged came again")
+    producer.close()
+    consumer.close()
+
+
+ALL = [exclusive, batch_index, cumulative, shared, negative_acknowledgement, failover, key_shared, reader, seek, schema,
+       codecs, chunks]

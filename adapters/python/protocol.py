@@ -13,15 +13,12 @@ class Unsupported(Exception):
 
 
 class Failed(Exception):
-    """The operation failed, as the application sees it."""
+    """The operation failed, as the application sees it. `how` is byBlockingCall when a call threw that waits, byFuture when
+    a future failed, synchronously when a call threw that was to return one."""
 
-    def __init__(self, category, message, synchronously=False):
+    def __init__(self, category, message, how):
         super().__init__(message)
-        self.data = {
-            "category": category,
-            "message": message,
-            "how": "synchronously" if synchronously else "byFuture",
-        }
+        self.data = {"category": category, "message": message, "how": how}
 
 
 METHODS = {}
@@ -64,9 +61,10 @@ def streams():
         host, port = address.rsplit(":", 1)
         connection = socket.create_connection((host, int(port)))
         return connection.makefile("r", encoding="utf-8"), connection.makefile("w", encoding="utf-8")
-    writer = sys.stdout
-    # A stray print must not end up between the answers.
-    sys.stdout = sys.stderr
+    # Nothing else may end up between the answers: neither a stray print nor what a native library logs, which writes past
+    # sys.stdout. Both go to standard error from here on.
+    writer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     return sys.stdin, writer
 
 

@@ -1,10 +1,11 @@
 """A skeleton: fill in what your SDK does, one operation after the other. Whatever is missing here is *unsupported*.
 
-    stc run --client python --scenario C1-producer-watches
+    stc run --client ./adapter --scenario C1-producer-watches
 
 Parameters have the names of the protocol (docs/adapter-protocol.md), results are its results.
 """
 
+import base64  # for identifiers
 import itertools
 
 from protocol import Failed, Unsupported, method, only, serve
@@ -33,6 +34,10 @@ def startScenario(scenario, seed):
 @method
 def endScenario():
     """Closes whatever is still open."""
+    # for client in clients.values():
+    #     client.close()
+    clients.clear()
+    producers.clear()
 
 
 @method
@@ -49,10 +54,12 @@ def createProducer(client, options):
     only(options, "topic", "name", "access", "schema")
     if options["access"] != "shared" or options["schema"] != "text":
         raise Unsupported("access modes and schemas other than the default")
+    # number = next(numbers)
     # try:
     #     producers[number] = clients[client].create_producer(options["topic"])
     # except my_sdk.NotFound as e:
-    #     raise Failed("NotFound", str(e))
+    #     raise Failed("NotFound", str(e), "byBlockingCall")
+    # return number
     raise Unsupported("producers")
 
 
@@ -62,6 +69,18 @@ def send(producer, message):
     # identifier = producers[producer].send(message["value"]["text"], key=message.get("key"))
     # return base64.b64encode(identifier.serialize()).decode()
     raise Unsupported("send")
+
+
+@method
+def closeProducer(producer):
+    # producers.pop(producer).close()
+    raise Unsupported("closing a producer")
+
+
+@method
+def closeClient(client):
+    # clients.pop(client).close()
+    clients.pop(client, None)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,8 @@ use serde_json::{Value as Json, json};
 use crate::model::{Report, ScenarioResult, StepResult, StepStatus};
 use crate::score::Score;
 use crate::summary;
-use crate::text::visible;
+use crate::text::{visible, wire};
 use crate::verdict::Verdict;
-use crate::wire::WireRecord;
 
 /// Renders the report as indented CTRF JSON.
 ///
@@ -115,10 +114,15 @@ fn test(report: &Report, scenario: &ScenarioResult, status: &str) -> Json {
     if scenario.verdict != Verdict::Pass {
         fields.insert("message".to_owned(), visible(&summary::headline(report, scenario)).into());
     }
+    if let (Some(chance), Some(extra)) =
+        (scenario.by_chance, fields.get_mut("extra").and_then(Json::as_object_mut))
+    {
+        extra.insert("byChance".to_owned(), chance.as_str().into());
+    }
     if let Some(failure) = &scenario.failure {
         fields.insert("trace".to_owned(), visible(&format!("{}\n{}", failure.step, failure.location)).into());
     }
-    let wire: Vec<String> = scenario.transcript.iter().map(WireRecord::line).collect();
+    let wire = wire(scenario);
     for (name, lines) in [("stdout", wire.as_slice()), ("stderr", scenario.stderr_tail.as_slice())] {
         if !lines.is_empty() {
             fields.insert(name.to_owned(), texts(lines));

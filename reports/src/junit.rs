@@ -15,9 +15,8 @@ use quick_junit::{NonSuccessKind, Property, SerializeError, TestCase, TestCaseSt
 
 use crate::model::{Report, ScenarioResult};
 use crate::summary;
-use crate::text::{one_line, visible};
+use crate::text::{one_line, visible, wire};
 use crate::verdict::Verdict;
-use crate::wire::WireRecord;
 
 /// Name of the suite that holds the entries of a stale known-failures list.
 const STALE_SUITE: &str = "known-failures list";
@@ -82,6 +81,9 @@ fn case(report: &Report, scenario: &ScenarioResult) -> TestCase {
     case.extra.insert("file".into(), line(&scenario.feature));
     case.extra.insert("line".into(), scenario.line.to_string().into());
     case.add_property(("verdict", scenario.verdict.as_str()));
+    if let Some(chance) = scenario.by_chance {
+        case.add_property(("by-chance", chance.as_str()));
+    }
     for item in &scenario.checklist {
         case.add_property(Property::new("checklist", line(item)));
     }
@@ -90,8 +92,7 @@ fn case(report: &Report, scenario: &ScenarioResult) -> TestCase {
     }
     case.add_property(Property::new("replay", line(&scenario.replay)));
     if !scenario.transcript.is_empty() {
-        let wire: Vec<String> = scenario.transcript.iter().map(WireRecord::line).collect();
-        case.set_system_out(block(&wire));
+        case.set_system_out(block(&wire(scenario)));
     }
     if !scenario.stderr_tail.is_empty() {
         case.set_system_err(block(&scenario.stderr_tail));
@@ -108,7 +109,10 @@ fn status(report: &Report, scenario: &ScenarioResult) -> TestCaseStatus {
         _ => TestCaseStatus::skipped(),
     };
     let message = match (scenario.verdict, &scenario.reason) {
-        (Verdict::KnownFailure, Some(reason)) => format!("known failure: {reason}"),
+        (Verdict::KnownFailure, Some(reason)) => match scenario.by_chance {
+            Some(chance) => format!("known failure by chance ({} this time): {reason}", chance.as_str()),
+            None => format!("known failure: {reason}"),
+        },
         _ => headline.clone(),
     };
     status.set_message(line(&message));

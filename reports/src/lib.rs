@@ -41,5 +41,5 @@ pub use model::{
 };
 pub use requirement::{Level, RequirementResult, RequirementStatus};
 pub use score::Score;
-pub use verdict::{Counts, ExitCode, Verdict};
+pub use verdict::{Chance, Counts, ExitCode, Verdict};
 pub use wire::{WireKind, WireRecord};

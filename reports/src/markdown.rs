@@ -5,10 +5,9 @@
 
 use crate::model::{Report, ScenarioResult};
 use crate::score::Score;
-use crate::summary;
-use crate::text::{cut, one_line, plural, ratio, seconds, tail, visible};
+use crate::summary::{self, ChecklistRow};
+use crate::text::{cut, one_line, plural, ratio, seconds, tail, visible, wire_tail};
 use crate::verdict::{ExitCode, Verdict};
-use crate::wire::WireRecord;
 
 /// Bytes after which failures are only counted: a comment on GitHub holds 65,536 characters.
 const BUDGET: usize = 56_000;
@@ -71,6 +70,9 @@ fn counts(out: &mut String, report: &Report) {
     push(out, &format!("| {} | total |", heads.join(" | ")));
     push(out, &format!("|{}", "---:|".repeat(heads.len() + 1)));
     push(out, &format!("| {} | {} |\n", cells.join(" | "), counts.total));
+    if let Some(chance) = summary::by_chance(report) {
+        push(out, &format!("{chance}.\n"));
+    }
     if !report.requirements.is_empty() {
         let requirements = plural(report.requirements.len(), "requirement");
         push(out, &format!("{requirements}: {}.\n", summary::requirement_counts(report)));
@@ -80,8 +82,23 @@ fn counts(out: &mut String, report: &Report) {
     }
 }
 
+/// The table by checklist item alone, for a page of documentation.
+pub fn checklist_table(report: &Report) -> String {
+    let mut out = String::new();
+    rows(&mut out, &summary::shown_rows(report).0);
+    out
+}
+
 fn table(out: &mut String, report: &Report) {
-    let (rows, hidden) = summary::shown_rows(report);
+    let (shown, hidden) = summary::shown_rows(report);
+    rows(out, &shown);
+    push(out, "");
+    if hidden > 0 {
+        push(out, &format!("{} without a selected scenario not shown.\n", plural(hidden, "item")));
+    }
+}
+
+fn rows(out: &mut String, rows: &[ChecklistRow]) {
     push(out, "| Item | Title | Scenarios passed | Requirements proven | Result |");
     push(out, "|---|---|---:|---:|---|");
     for row in rows {
@@ -96,10 +113,6 @@ fn table(out: &mut String, report: &Report) {
                 row.result(),
             ),
         );
-    }
-    push(out, "");
-    if hidden > 0 {
-        push(out, &format!("{} without a selected scenario not shown.\n", plural(hidden, "item")));
     }
 }
 
@@ -145,8 +158,7 @@ fn details(report: &Report, scenario: &ScenarioResult) -> String {
         lines.push(format!("reason:   {}", cut(&visible(reason), MESSAGE_WIDTH)));
     }
     fence(&mut out, "", &lines);
-    let wire: Vec<String> = scenario.transcript.iter().map(WireRecord::line).collect();
-    exchange(&mut out, "Wire", &wire);
+    block(&mut out, "Wire", &wire_tail(scenario, TRANSCRIPT_LINES, "report.json"));
     exchange(&mut out, "Standard error of the client", &scenario.stderr_tail);
     push(&mut out, "Replay:\n");
     fence(&mut out, "sh", &[visible(&scenario.replay).into_owned()]);
@@ -163,9 +175,16 @@ fn exchange(out: &mut String, title: &str, lines: &[String]) {
         0 => String::new(),
         n => format!(" ({} before these: see `report.json`)", plural(n, "line")),
     };
-    push(out, &format!("{title}{note}:\n"));
-    let last: Vec<String> = last.iter().map(|l| cut(&one_line(l), LINE_WIDTH).into_owned()).collect();
-    fence(out, "", &last);
+    block(out, &format!("{title}{note}"), last);
+}
+
+fn block(out: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    push(out, &format!("{title}:\n"));
+    let lines: Vec<String> = lines.iter().map(|l| cut(&one_line(l), LINE_WIDTH).into_owned()).collect();
+    fence(out, "", &lines);
 }
 
 /// A code block whose fence is longer than any run of backticks in it.

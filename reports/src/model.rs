@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::requirement::RequirementResult;
-use crate::verdict::Verdict;
+use crate::verdict::{Chance, Verdict};
 use crate::wire::WireRecord;
 
 /// One run of the suite against one client on one target.
@@ -141,6 +141,9 @@ pub struct ScenarioResult {
     /// does not offer, what was missing to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Of a known failure that the list says comes by chance: what came of it this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_chance: Option<Chance>,
     /// Wall time, in milliseconds.
     pub duration_ms: u64,
     /// Steps in order, background steps first.

@@ -3,7 +3,7 @@
 use crate::model::{Report, ScenarioResult};
 use crate::requirement::{RequirementResult, RequirementStatus};
 use crate::text::plural;
-use crate::verdict::{ExitCode, Verdict};
+use crate::verdict::{Chance, ExitCode, Verdict};
 
 /// One row of the table by checklist item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,13 @@ pub fn headline(report: &Report, scenario: &ScenarioResult) -> String {
     match scenario.verdict {
         Verdict::Pass => format!("{item} passes{cited}"),
         Verdict::Fail => format!("{item} fails{cited}: {text}"),
-        Verdict::KnownFailure => format!("{item} is a known failure{cited}: {text}"),
+        Verdict::KnownFailure => match scenario.by_chance {
+            None => format!("{item} is a known failure{cited}: {text}"),
+            Some(Chance::Failed) => format!("{item} is a known failure by chance{cited}, and failed: {text}"),
+            Some(Chance::Passed) => {
+                format!("{item} is a known failure by chance{cited}, and passed this time")
+            }
+        },
         Verdict::Unsupported if report.counts_against(scenario) => {
             format!("{item} fails{cited}: the client calls a part of the required core unsupported: {why}")
         }
@@ -183,6 +189,20 @@ pub fn scenario_counts(report: &Report) -> String {
     let counts = report.counts();
     let words: Vec<String> = Verdict::ALL.iter().map(|v| format!("{} {v}", counts.get(*v))).collect();
     words.join(", ")
+}
+
+/// Of the known failures those that come by chance, in words: `2 of the known failures come by chance: 1 failed, 1 passed
+/// this time`. `None` where there are none.
+pub fn by_chance(report: &Report) -> Option<String> {
+    let came = |chance: Chance| report.scenarios.iter().filter(|s| s.by_chance == Some(chance)).count();
+    let (failed, passed) = (came(Chance::Failed), came(Chance::Passed));
+    let verb = if failed + passed == 1 { "comes" } else { "come" };
+    (failed + passed > 0).then(|| {
+        format!(
+            "{} of the known failures {verb} by chance: {failed} failed, {passed} passed this time",
+            failed + passed
+        )
+    })
 }
 
 /// The outcome of the run in one sentence.

@@ -6,9 +6,8 @@ use crate::model::{Report, ScenarioResult};
 use crate::requirement::RequirementStatus;
 use crate::score::Score;
 use crate::summary;
-use crate::text::{cut, one_line, plural, ratio, seconds, tail, visible, wrap};
+use crate::text::{cut, one_line, plural, ratio, seconds, tail, visible, wire_tail, wrap};
 use crate::verdict::{ExitCode, Verdict};
-use crate::wire::WireRecord;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -199,8 +198,8 @@ impl Page<'_> {
             }
             None => self.detail("at", &[format!("{}:{}", one_line(&scenario.feature), scenario.line)]),
         }
-        let wire: Vec<String> = scenario.transcript.iter().map(WireRecord::line).collect();
-        self.tail("wire", "report.json", &wire);
+        let wire = wire_tail(scenario, self.options.transcript_lines, "report.json");
+        self.cut_lines("wire", &wire);
         self.tail("stderr", "report.json", &scenario.stderr_tail);
         // Whole and on one line however long it is: it is there to be copied.
         self.line(&format!("  {:<LABEL$}{}", "replay", visible(&scenario.replay)));
@@ -216,12 +215,17 @@ impl Page<'_> {
     /// The last lines of an exchange, each cut to the width.
     fn tail(&mut self, label: &str, rest: &str, lines: &[String]) {
         let (before, last) = tail(lines, self.options.transcript_lines);
-        let room = self.room(2 + LABEL);
         let mut shown = Vec::new();
         if before > 0 {
             shown.push(format!("({} before these: see {rest})", plural(before, "line")));
         }
-        shown.extend(last.iter().map(|line| cut(&one_line(line), room).into_owned()));
+        shown.extend_from_slice(last);
+        self.cut_lines(label, &shown);
+    }
+
+    fn cut_lines(&mut self, label: &str, lines: &[String]) {
+        let room = self.room(2 + LABEL);
+        let shown: Vec<String> = lines.iter().map(|line| cut(&one_line(line), room).into_owned()).collect();
         self.labelled(label, &shown);
     }
 
@@ -252,6 +256,9 @@ impl Page<'_> {
         self.line("");
         let scenarios = plural(report.counts().total, "scenario");
         self.labelled_wrapped("Scenarios", &format!("{scenarios}: {}", summary::scenario_counts(report)));
+        if let Some(chance) = summary::by_chance(report) {
+            self.labelled_wrapped("By chance", &chance);
+        }
         if !report.requirements.is_empty() {
             let requirements = plural(report.requirements.len(), "requirement");
             let text = format!("{requirements}: {}", summary::requirement_counts(report));

@@ -1,10 +1,13 @@
-//! Text that writers share: hostile characters made visible, cutting, wrapping, durations.
+//! Text that writers share: hostile characters made visible, cutting, wrapping, durations, wire exchanges as lines.
 //!
 //! Widths are counted in `char`s. That is exact for the suite's own text; keys in wide scripts may make a line a few
 //! columns longer, which is harmless.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+use crate::model::ScenarioResult;
+use crate::wire::WireRecord;
 
 /// Makes every character visible that a terminal, a browser or an XML parser would act upon, swallow or reject:
 /// control characters (escape sequences too), text direction marks and non-characters become `\u{…}`. Newlines stay,
@@ -82,6 +85,46 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
 pub(crate) fn tail<T>(items: &[T], keep: usize) -> (usize, &[T]) {
     let skipped = items.len().saturating_sub(keep);
     (skipped, items.get(skipped..).unwrap_or(&[]))
+}
+
+/// What stands before the line of the record that decided the verdict.
+const MARK: &str = "* ";
+
+/// The exchange of a scenario, one line for each record, the one that decided the verdict marked.
+pub(crate) fn wire(scenario: &ScenarioResult) -> Vec<String> {
+    scenario.transcript.iter().map(|record| wire_line(scenario, record)).collect()
+}
+
+fn wire_line(scenario: &ScenarioResult, record: &WireRecord) -> String {
+    let decided = scenario.failure.as_ref().and_then(|f| f.record) == Some(record.n);
+    format!("{}{}", if decided { MARK } else { "" }, record.line())
+}
+
+/// The last `keep` lines of the exchange, with the line that decided the verdict before them where it is not among them,
+/// and with what is left out in brackets. `rest` names the file that holds everything.
+pub(crate) fn wire_tail(scenario: &ScenarioResult, keep: usize, rest: &str) -> Vec<String> {
+    let (before, last) = tail(&scenario.transcript, keep);
+    let mut lines = Vec::new();
+    let decisive = scenario.failure.as_ref().and_then(|f| f.record);
+    let place = scenario.transcript.iter().take(before).position(|record| Some(record.n) == decisive);
+    match place.and_then(|place| Some((place, scenario.transcript.get(place)?))) {
+        Some((place, record)) => {
+            if place > 0 {
+                lines.push(format!("({} before this: see {rest})", plural(place, "line")));
+            }
+            lines.push(wire_line(scenario, record));
+            if before > place + 1 {
+                lines.push(format!("({} between)", plural(before - place - 1, "line")));
+            }
+        }
+        None if before > 0 => lines.push(format!("({} before these: see {rest})", plural(before, "line"))),
+        None => {}
+    }
+    lines.extend(last.iter().map(|record| wire_line(scenario, record)));
+    if lines.iter().any(|line| line.starts_with(MARK)) {
+        lines.push(format!("({} decided the verdict)", MARK.trim()));
+    }
+    lines
 }
 
 /// Milliseconds as seconds, such as `1.234 s`.

@@ -16,7 +16,7 @@ pub enum Verdict {
     Pass,
     /// It did not. This includes a crash or a hang of the client under test.
     Fail,
-    /// It failed just as the known-failures list says that it would.
+    /// It failed just as the known-failures list says that it would, or the list says that it fails by chance.
     KnownFailure,
     /// The client says that it does not offer the capability.
     Unsupported,
@@ -68,6 +68,27 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// What came of a scenario that fails by chance, as the list of known failures says, in one run. Its verdict is a known
+/// failure either way: a race that was won once is not gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Chance {
+    /// It failed just as the list says.
+    Failed,
+    /// It passed.
+    Passed,
+}
+
+impl Chance {
+    /// What came of it, in a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Chance::Failed => "failed",
+            Chance::Passed => "passed",
+        }
+    }
+}
+
 /// How many scenarios got each verdict. Each scenario is in exactly one of them, so they add up to `total`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
@@ -77,8 +98,11 @@ pub struct Counts {
     pub pass: usize,
     /// Scenarios that failed.
     pub fail: usize,
-    /// Scenarios that failed as the known-failures list says.
+    /// Scenarios that failed as the known-failures list says, or that fail by chance as it says.
     pub known_failure: usize,
+    /// How many of `known_failure` fail by chance, whatever came of them in this run. No verdict of its own.
+    #[serde(default)]
+    pub by_chance: usize,
     /// Scenarios whose capability the client does not offer.
     pub unsupported: usize,
     /// Scenarios that the environment did not let start.
@@ -145,7 +169,8 @@ impl From<ExitCode> for std::process::ExitCode {
 impl Report {
     /// Counts over all scenarios of the run.
     pub fn counts(&self) -> Counts {
-        Counts::of(self.scenarios.iter().map(|s| s.verdict))
+        let by_chance = self.scenarios.iter().filter(|s| s.by_chance.is_some()).count();
+        Counts { by_chance, ..Counts::of(self.scenarios.iter().map(|s| s.verdict)) }
     }
 
     /// Whether this scenario alone shows that the client does not conform: it failed on something that is

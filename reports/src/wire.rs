@@ -24,7 +24,8 @@ pub struct WireRecord {
     pub t_ms: u64,
     /// What kind of thing happened.
     pub kind: WireKind,
-    /// Name of the command on the wire, such as `SEND`, or of what happened, such as `TCP_CLOSE`.
+    /// Name of the command on the wire, such as `SEND`, or of what happened, such as `TCP_CLOSE`; `ASKED` and `ANSWERED`
+    /// are notes on what the suite asked a client to do, and what that reported.
     pub name: String,
     /// Who sent it: `client`, `broker N`, `controller`, or `cluster` for what is about no single broker.
     pub from: String,

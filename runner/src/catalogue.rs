@@ -1,4 +1,5 @@
-//! The catalogue of requirements (`features/requirements.yaml`) and the checklist it belongs to.
+//! The catalogue of requirements (`features/requirements.yaml`), why they matter (`features/why.yaml`), and the checklist
+//! it belongs to.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,6 +31,22 @@ pub enum CatalogueError {
     /// Two entries have one id.
     #[error("requirement {0} is listed twice")]
     Duplicate(String),
+    /// A text that says why requirements matter is about none that there is.
+    #[error("why.yaml: there is no requirement {0}")]
+    Unknown(String),
+}
+
+impl CatalogueError {
+    fn at(self, path: &Path) -> CatalogueError {
+        match self {
+            CatalogueError::Parse { message, .. } => CatalogueError::Parse { path: path.to_owned(), message },
+            other => other,
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, CatalogueError> {
+    fs::read_to_string(path).map_err(|source| CatalogueError::Read { path: path.to_owned(), source })
 }
 
 /// Every requirement that the suite knows, in the order of the file.
@@ -44,6 +61,17 @@ pub struct Catalogue {
     pub reasons: BTreeMap<String, String>,
     /// The entries.
     pub requirements: Vec<Requirement>,
+    /// Why they matter, by id. Filled by [`Catalogue::explain`].
+    #[serde(skip)]
+    why: BTreeMap<String, String>,
+}
+
+/// One text of `why.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Why {
+    requirements: Vec<String>,
+    why: String,
 }
 
 /// One normative sentence of the specification.
@@ -119,12 +147,17 @@ impl Catalogue {
     /// # Errors
     /// [`CatalogueError`]; a parse error names the line.
     pub fn load(path: &Path) -> Result<Catalogue, CatalogueError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| CatalogueError::Read { path: path.to_owned(), source })?;
-        Catalogue::parse(&text).map_err(|e| match e {
-            CatalogueError::Parse { message, .. } => CatalogueError::Parse { path: path.to_owned(), message },
-            other => other,
-        })
+        let text = read(path)?;
+        Catalogue::parse(&text).map_err(|e| e.at(path))
+    }
+
+    /// Reads why requirements matter from a file.
+    ///
+    /// # Errors
+    /// [`CatalogueError`]; a parse error names the line.
+    pub fn explain_from(self, path: &Path) -> Result<Catalogue, CatalogueError> {
+        let text = read(path)?;
+        self.explain(&text).map_err(|e| e.at(path))
     }
 
     /// Reads the text of a catalogue.
@@ -141,6 +174,33 @@ impl Catalogue {
             }
         }
         Ok(catalogue)
+    }
+
+    /// Reads why requirements matter, the text of `why.yaml`.
+    ///
+    /// # Errors
+    /// [`CatalogueError`], with an empty path.
+    pub fn explain(mut self, text: &str) -> Result<Catalogue, CatalogueError> {
+        let texts: Vec<Why> = serde_saphyr::from_str(text)
+            .map_err(|e| CatalogueError::Parse { path: PathBuf::new(), message: e.to_string() })?;
+        for Why { requirements, why } in texts {
+            for id in requirements {
+                if self.get(&id).is_none() {
+                    return Err(CatalogueError::Unknown(id));
+                }
+                if self.why.insert(id.clone(), why.clone()).is_some() {
+                    return Err(CatalogueError::Duplicate(id));
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// What somebody who uses a client loses when it breaks this requirement; one that repeats another has that one's
+    /// text.
+    pub fn why(&self, entry: &Requirement) -> Option<&str> {
+        let repeated = || self.why.get(entry.same_as()?);
+        self.why.get(&entry.id).or_else(repeated).map(String::as_str)
     }
 
     /// The entry of this id.

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cucumber::gherkin;
 use cucumber::step::Collection;
@@ -17,7 +17,7 @@ use stc_reports::{StepResult, StepStatus};
 use crate::feature::Scenario;
 use crate::judge::Finding;
 use crate::target::Broker;
-use crate::world::World;
+use crate::world::{PATIENCE, World};
 
 /// How one scenario's steps went.
 #[derive(Debug)]
@@ -48,20 +48,19 @@ pub(crate) async fn drive(
 ) -> Driven {
     let mut steps: Vec<StepResult> = scenario.steps.iter().map(skipped).collect();
     for (index, (step, result)) in scenario.steps.iter().zip(&mut steps).enumerate() {
-        world.rests_on(None);
         let ending = match functions.find(step) {
             Ok(Some((function, _, _, context))) => {
-                let running = AssertUnwindSafe(function(world, context)).catch_unwind();
-                match tokio::time::timeout(limit, running).await {
-                    Ok(Ok(())) => None,
-                    Ok(Err(payload)) => Some(ending(index, payload)),
-                    Err(_) => Some(Ending::Hung(
-                        index,
-                        format!(
-                            "nothing happens any more: the step did not end within {} s",
-                            limit.as_secs()
-                        ),
-                    )),
+                let begun = Instant::now();
+                loop {
+                    world.rests_on(None);
+                    world.observed();
+                    let running = AssertUnwindSafe(function(world, context.clone())).catch_unwind();
+                    match tokio::time::timeout(limit, running).await {
+                        Ok(Ok(())) => break None,
+                        Ok(Err(_)) if world.observed() && begun.elapsed() < PATIENCE.min(limit) => {}
+                        Ok(Err(payload)) => break Some(ending(index, payload)),
+                        Err(_) => break Some(hung(index, limit)),
+                    }
                 }
             }
             Ok(None) => {
@@ -76,6 +75,11 @@ pub(crate) async fn drive(
         }
     }
     Driven { steps, ending: Ending::Held }
+}
+
+fn hung(index: usize, limit: Duration) -> Ending {
+    let message = format!("nothing happens any more: the step did not end within {} s", limit.as_secs());
+    Ending::Hung(index, message)
 }
 
 fn skipped(step: &gherkin::Step) -> StepResult {

@@ -41,9 +41,11 @@ pub enum FeatureError {
 /// What a scenario needs that not every target offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Need {
-    /// Faults, raw pushes, brokers that die, a cluster set up in a special way: the control API of the simulated
-    /// cluster. What is stored needs no control: [`crate::stored`] reads it anywhere.
+    /// Raw pushes, brokers that die, a cluster set up in a special way: the control API of the simulated cluster. What
+    /// is stored needs no control: [`crate::stored`] reads it anywhere.
     Control,
+    /// Frames that are lost, held, late or answered with an error, and connections that break. A proxy does that too.
+    Faults,
     /// The wire journal.
     Journal,
     /// Virtual time: the scenario lets minutes pass, or shows that something never happens.
@@ -55,13 +57,14 @@ impl Need {
     pub fn tag(self) -> &'static str {
         match self {
             Need::Control => "needs-control",
+            Need::Faults => "needs-faults",
             Need::Journal => "needs-journal",
             Need::VirtualTime => "needs-virtual-time",
         }
     }
 
     /// All of them.
-    pub const ALL: [Need; 3] = [Need::Control, Need::Journal, Need::VirtualTime];
+    pub const ALL: [Need; 4] = [Need::Control, Need::Faults, Need::Journal, Need::VirtualTime];
 }
 
 /// One scenario, ready to run.

@@ -12,6 +12,7 @@
 //! | [`adapter`] | clients in other processes, through the adapter protocol |
 //! | [`client`] | the client under test behind one trait; the reference client |
 //! | [`target`] | the broker side: simulated in memory or over TCP, or elsewhere |
+//! | [`proxy`] | the journal and the faults of brokers elsewhere |
 //! | [`stored`] | what the brokers have stored, message by message |
 //! | [`wire`], [`transcript`] | the journal: decoded for steps, one record of the report for each |
 //! | [`known`] | the list of known failures |
@@ -44,6 +45,7 @@ pub mod known;
 pub mod output;
 pub mod program;
 pub mod progress;
+pub mod proxy;
 pub mod report;
 pub mod run;
 pub mod select;

@@ -363,6 +363,7 @@ fn bare(scenario: &Scenario, config: &RunConfig, verdict: Verdict, message: Stri
         requirements: scenario.requirements.clone(),
         verdict,
         reason: matches!(verdict, Verdict::CouldNotRun | Verdict::Unsupported).then_some(message),
+        by_chance: None,
         duration_ms: 0,
         steps: Vec::new(),
         failure,

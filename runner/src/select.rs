@@ -90,6 +90,7 @@ pub fn unmet(scenario: &Scenario, offers: &[Need], target: &str) -> Option<Strin
         .filter(|need| !offers.contains(need))
         .map(|need| match need {
             Need::Control => "control of the cluster",
+            Need::Faults => "faults",
             Need::Journal => "the wire journal",
             Need::VirtualTime => "virtual time",
         })

@@ -65,6 +65,13 @@ pub struct WireAck {
 
 /// Every registration of a consumer name with the controller of a topic, in order.
 pub fn registrations(wire: &Wire, topic: &str, name: &str) -> Vec<WireRegistration> {
+    let mut found = registrations_for(wire, topic);
+    found.retain(|r| r.command.consumer_name == name);
+    found
+}
+
+/// Every registration with the controller of a topic, in order.
+pub fn registrations_for(wire: &Wire, topic: &str) -> Vec<WireRegistration> {
     let mut found: Vec<WireRegistration> = Vec::new();
     for record in wire.records() {
         let Some(conn) = record.conn else { continue };
@@ -116,7 +123,7 @@ pub fn registrations(wire: &Wire, topic: &str, name: &str) -> Vec<WireRegistrati
             _ => {}
         }
     }
-    found.retain(|r| r.command.topic == topic && r.command.consumer_name == name);
+    found.retain(|r| r.command.topic == topic);
     found
 }
 

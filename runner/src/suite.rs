@@ -14,7 +14,6 @@ use crate::progress::Progress;
 use crate::report;
 use crate::run::{self, RunConfig, Watch};
 use crate::select::{Selection, SelectionError, unmet};
-use crate::target::TargetConfig;
 
 include!(concat!(env!("OUT_DIR"), "/features.rs"));
 
@@ -48,15 +47,14 @@ pub enum SuiteError {
 }
 
 impl Suite {
-    /// Reads `requirements.yaml` and all feature files under `dir`.
+    /// Reads `requirements.yaml`, `why.yaml` if there is one, and all feature files under `dir`.
     ///
     /// # Errors
     /// [`SuiteError`].
     pub fn load(dir: &Path) -> Result<Suite, SuiteError> {
-        Ok(Suite {
-            catalogue: Catalogue::load(&dir.join("requirements.yaml"))?,
-            scenarios: feature::load(dir)?,
-        })
+        let (catalogue, why) = (Catalogue::load(&dir.join("requirements.yaml"))?, dir.join("why.yaml"));
+        let catalogue = if why.exists() { catalogue.explain_from(&why)? } else { catalogue };
+        Ok(Suite { catalogue, scenarios: feature::load(dir)? })
     }
 
     /// The suite that this program carries.
@@ -65,7 +63,7 @@ impl Suite {
     /// [`SuiteError`]: the files were wrong when the program was built.
     pub fn embedded() -> Result<Suite, SuiteError> {
         Ok(Suite {
-            catalogue: Catalogue::parse(CATALOGUE)?,
+            catalogue: Catalogue::parse(CATALOGUE)?.explain(WHY)?,
             scenarios: feature::parse_all(FEATURES.iter().copied())?,
         })
     }
@@ -122,12 +120,9 @@ impl Suite {
 
     fn report(&self, selection: &Selection, config: &RunConfig, command: String, ran: Ran) -> Report {
         let environment = &config.environment;
-        let (service_url, admin_url) = match &environment.target {
-            TargetConfig::Url { service_url, admin_url } => {
-                (Some(service_url.clone()), Some(admin_url.clone()))
-            }
-            TargetConfig::Memory | TargetConfig::Tcp => (None, None),
-        };
+        let urls = environment.target.elsewhere();
+        let (service_url, admin_url) =
+            urls.map(|(service, admin)| (service.to_owned(), admin.to_owned())).unzip();
         Report {
             tool: Tool { name: "stc".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
             suite: SuiteInfo {

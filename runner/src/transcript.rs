@@ -4,6 +4,8 @@ use serde_json::{Map, Value as Json};
 use sim_broker::core::journal::{Direction, Record};
 use stc_reports::{WireKind, WireRecord};
 
+use crate::adapter::notes::{ANSWERED, ASKED};
+
 /// Commands by which a client talks to the controller of a topic, whichever broker leads it.
 const OF_THE_CONTROLLER: [&str; 4] = [
     "SCALABLE_TOPIC_SUBSCRIBE",
@@ -28,8 +30,13 @@ pub fn row(row: Json) -> WireRecord {
     let (n, t_ms) = (number("n").unwrap_or(0), number("t_ms").unwrap_or(0));
     let broker = number("broker").and_then(|b| u32::try_from(b).ok());
     let conn = number("conn").filter(|conn| *conn > 0);
-    let (name, dir) = (text("type"), text("dir"));
+    let (mut name, dir) = (text("type"), text("dir"));
     let kind = kind(&name);
+    let mut fields = match row.remove("fields") {
+        Some(Json::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let of_the_client = note(&name, &fields);
     let place = match (name.as_str(), broker) {
         ("CONTROLLER", _) => "controller".to_owned(),
         (name, _) if OF_THE_CONTROLLER.contains(&name) => "controller".to_owned(),
@@ -37,21 +44,28 @@ pub fn row(row: Json) -> WireRecord {
         (_, None) => "cluster".to_owned(),
     };
     let client = || "client".to_owned();
-    let (from, to) = if dir == Direction::ToBroker.as_str() {
+    let (from, to) = if let Some((what, said)) = of_the_client {
+        what.clone_into(&mut name);
+        fields.insert("text".to_owned(), said.into());
+        (client(), client())
+    } else if dir == Direction::ToBroker.as_str() {
         (client(), place)
     } else if dir == Direction::ToClient.as_str() {
         (place, client())
     } else {
         (place.clone(), place)
     };
-    let fields = match row.remove("fields") {
-        Some(Json::Object(fields)) => fields,
-        _ => Map::new(),
-    };
     let carries = row.contains_key("metadata") || row.contains_key("payload_hex");
     // What is left of the row then is about the entry.
     ["n", "t_ms", "broker", "conn", "dir", "type"].iter().for_each(|key| drop(row.remove(*key)));
     WireRecord { n, t_ms, kind, name, from, to, broker, conn, fields, entry: carries.then_some(row) }
+}
+
+/// A note about what the client was asked to do or what it answered: what of the two, and the rest of the text.
+fn note(name: &str, fields: &Map<String, Json>) -> Option<(&'static str, String)> {
+    let text = fields.get("text").filter(|_| name == "MARK")?.as_str()?;
+    let rest = |what, prefix| text.strip_prefix(prefix).map(|rest| (what, rest.to_owned()));
+    rest("ASKED", ASKED).or_else(|| rest("ANSWERED", ANSWERED))
 }
 
 fn kind(name: &str) -> WireKind {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use sim_broker::core::ids::{BrokerId, ConnId};
 use sim_broker::core::journal::{Direction, Event, Record};
 use stc_proto::pulsar::{
-    CommandAck, CommandScalableTopicLookup, CommandSubscribe, MessageMetadata, ScalableTopicDag, ServerError,
+    CommandAck, CommandScalableTopicLookup, CommandSubscribe, KeyValue, MessageMetadata, ScalableTopicDag,
+    ServerError,
 };
 use stc_proto::{Command, Entry, SegmentName, batch};
 
@@ -68,6 +69,10 @@ pub struct WireMessage {
     pub key: Option<String>,
     /// Its payload. Of a compressed or encrypted entry the whole entry's.
     pub payload: Vec<u8>,
+    /// Its properties.
+    pub properties: Vec<KeyValue>,
+    /// The application's own time for it, in ms since 1970; 0 for none.
+    pub event_time: u64,
 }
 
 /// A SUBSCRIBE command and what became of it.
@@ -349,12 +354,19 @@ pub fn messages(entry: &Entry) -> Vec<WireMessage> {
         && let Ok(members) = batch::read(entry.payload.clone(), count)
     {
         let message = |(m, payload): (stc_proto::pulsar::SingleMessageMetadata, bytes::Bytes)| WireMessage {
+            event_time: m.event_time(),
             key: m.partition_key,
             payload: payload.to_vec(),
+            properties: m.properties,
         };
         return members.into_iter().map(message).collect();
     }
-    vec![WireMessage { key: metadata.partition_key.clone(), payload: entry.payload.to_vec() }]
+    vec![WireMessage {
+        key: metadata.partition_key.clone(),
+        payload: entry.payload.to_vec(),
+        properties: metadata.properties.clone(),
+        event_time: metadata.event_time(),
+    }]
 }
 
 /// The segment id in a segment topic's name; `None` for any other topic.

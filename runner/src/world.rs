@@ -22,11 +22,16 @@ use crate::feature::{Need, Scenario};
 use crate::judge::{Finding, Trouble};
 use crate::run::{Environment, Opening};
 use crate::steps::checkpoint::Reading;
-use crate::target::{Broker, Setup, TargetConfig, layout};
+use crate::target::faults::Faults;
+use crate::target::{Broker, Setup, layout};
 use crate::wire::Wire;
 
 /// How long a client outside of virtual time gets to react to something that it does not answer.
 pub const GRACE: Duration = Duration::from_millis(200);
+
+/// How long a client outside of virtual time gets to bring about what a step waits to see; a bound for clients that never
+/// do, far beyond what a slow machine takes.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The timeout that most transactions have.
 pub const TRANSACTION_TIMEOUT_MS: u64 = 60_000;
@@ -131,10 +136,13 @@ pub struct World {
     pub setup: Setup,
     used: RefCell<BTreeSet<Need>>,
     rests_on: Cell<Option<u64>>,
+    observes: Cell<bool>,
     broker: Option<Broker>,
     client: Option<Rc<dyn ClientUnderTest>>,
     /// Full names of topics by alias.
     pub topics: BTreeMap<String, String>,
+    /// The namespace that the scenario is about, `tenant/namespace`, where it is about one.
+    pub namespace: Option<String>,
     /// Client objects by alias.
     pub clients: BTreeMap<String, ClientId>,
     /// Definitions of records by the names that steps gave them.
@@ -188,9 +196,11 @@ impl World {
             seed,
             used: RefCell::default(),
             rests_on: Cell::default(),
+            observes: Cell::default(),
             broker: None,
             client: None,
             topics: BTreeMap::new(),
+            namespace: None,
             clients: BTreeMap::new(),
             records: BTreeMap::new(),
             producers: BTreeMap::new(),
@@ -251,6 +261,18 @@ impl World {
             .ok_or_else(|| Trouble::new("the target has no control API: tag the scenario @needs-control"))
     }
 
+    /// What strikes frames and connections. The broker side is started on first use.
+    ///
+    /// # Errors
+    /// When the target strikes nothing: the scenario lacks `@needs-faults`.
+    pub async fn faults(&mut self) -> Result<Faults, Trouble> {
+        self.uses(Need::Faults);
+        let faults = self.broker().await.faults();
+        faults.ok_or_else(|| {
+            Trouble::new("nothing strikes frames on the target: tag the scenario @needs-faults")
+        })
+    }
+
     /// Notes that the scenario cannot do without something that not every target offers.
     pub fn uses(&self, need: Need) {
         self.used.borrow_mut().insert(need);
@@ -284,21 +306,27 @@ impl World {
 
     /// The client object of this alias, opened on first use.
     pub async fn client_object(&mut self, alias: &str) -> ClientId {
+        let opened = self.try_client_object(alias).await;
+        self.expect(&[], opened, "building a client")
+    }
+
+    /// As [`World::client_object`], where a client may fail as early as this.
+    pub async fn try_client_object(&mut self, alias: &str) -> Result<ClientId, ClientError> {
         if let Some(id) = self.clients.get(alias) {
-            return *id;
+            return Ok(*id);
         }
         let options = self.client_options().await;
-        let client = self.client().await;
-        let opened = client.open(options).await;
-        let id = self.expect(&[], opened, "building a client");
+        let id = self.client().await.open(options).await?;
         self.clients.insert(alias.to_owned(), id);
-        id
+        Ok(id)
     }
 
     /// Options of a client object that no step asked for.
     pub async fn client_options(&mut self) -> ClientOptions {
+        let broker = self.broker().await;
         ClientOptions {
-            service_url: self.broker().await.service_url,
+            // One address, so that whether a client finds a coordinator elsewhere is never a matter of chance.
+            service_url: if self.transactional { broker.first_address() } else { broker.service_url },
             transaction_timeout_ms: self.transactional.then_some(TRANSACTION_TIMEOUT_MS),
             ..ClientOptions::default()
         }
@@ -324,8 +352,7 @@ impl World {
             .collect();
         let alias = if alias == THE { String::new() } else { format!("-{alias}") };
         // A broker elsewhere still has what an earlier run with this seed made.
-        let run =
-            if let TargetConfig::Url { .. } = self.environment.target { started() } else { String::new() };
+        let run = if self.environment.target.elsewhere().is_some() { started() } else { String::new() };
         format!("{slug}{alias}-{:08x}{run}", self.seed as u32)
     }
 
@@ -501,6 +528,20 @@ impl World {
     pub async fn settle(&self) {
         let wait = if self.virtual_time() { Duration::from_millis(1) } else { GRACE };
         tokio::time::sleep(wait).await;
+    }
+
+    /// The same for a step that only looks, and looks for something to have come about. Outside of virtual time a client
+    /// may be slower than any grace, so the driver runs such a step again while it does not hold, for [`PATIENCE`]. What
+    /// has happened does not unhappen: what must *not* be there is found at the first look or, as with [`World::settle`],
+    /// not at all.
+    pub async fn observe(&self) {
+        self.observes.set(!self.virtual_time());
+        self.settle().await;
+    }
+
+    /// Whether the step that ran since the last call can be run again, see [`World::observe`].
+    pub(crate) fn observed(&self) -> bool {
+        self.observes.take()
     }
 
     /// The journal up to now, decoded.

@@ -189,7 +189,7 @@ fn outcome(report: &Report, result: &ScenarioResult) -> Outcome {
 }
 
 /// One frame a line, so that the page can be read and compared as text too.
-fn exchange(records: &[WireRecord]) -> Result<String, serde_json::Error> {
+pub(super) fn exchange(records: &[WireRecord]) -> Result<String, serde_json::Error> {
     let mut lines = Vec::with_capacity(records.len());
     for record in records {
         let text = record.entry.as_ref().and_then(payload_text);

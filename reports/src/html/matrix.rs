@@ -28,7 +28,10 @@ pub(super) fn matrix(reports: &[&Report]) -> Markup {
     html! {
         @if reports.len() > 1 {
             p.columns aria-hidden="true" {
-                @for run in 0..reports.len() { span.letter { (letter(run)) } }
+                @for (run, report) in reports.iter().enumerate() {
+                    @let who = format!("{} {}", report.client.name, report.client.version);
+                    span.column title=(visible(&who)) { span.letter { (letter(run)) } (visible(&who)) }
+                }
             }
         }
         @for item in items.iter().filter(|item| !item.requirements.is_empty()) { (section(item)) }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `page` | the frame of the page: verdicts, scores, what needs attention |
 //! | `matrix` | the requirements by checklist item, a column for each run |
+//! | `session` | the page of exchanges that were only recorded |
 //! | `data` | what the script reads: scenarios, steps and wire exchanges as JSON inside the page |
 //! | `assets/` | the style sheet and the script |
 //!
@@ -17,6 +18,9 @@
 mod data;
 mod matrix;
 mod page;
+mod session;
+
+pub use session::{Session, sessions};
 
 use crate::model::Report;
 use crate::requirement::RequirementStatus;
@@ -33,9 +37,17 @@ const SCRIPT: &str = concat!(
     include_str!("assets/filter.js"),
 );
 
-/// SHA-256 of [`STYLE`] and [`SCRIPT`] in base64, as a content security policy names them. A test compares them.
+/// The script of a page of recorded sessions, made of the same parts.
+const SESSION_SCRIPT: &str = concat!(
+    include_str!("assets/base.js"),
+    include_str!("assets/diagram.js"),
+    include_str!("assets/session.js"),
+);
+
+/// SHA-256 of these in base64, as a content security policy names them. A test compares them.
 const STYLE_HASH: &str = include_str!("assets/report.css.sha256");
 const SCRIPT_HASH: &str = include_str!("assets/script.sha256");
+const SESSION_SCRIPT_HASH: &str = include_str!("assets/session.sha256");
 
 /// Renders one report, or several side by side, each a column. Scenarios and requirements that not all of them know
 /// are shown all the same.
@@ -48,9 +60,9 @@ pub fn render(reports: &[&Report]) -> Result<String, serde_json::Error> {
     Ok(page::page(reports, &scenarios, &data).into_string())
 }
 
-/// The style sheet and the script, for the test of their hashes.
-pub fn assets() -> [(&'static str, &'static str); 2] {
-    [(STYLE, STYLE_HASH), (SCRIPT, SCRIPT_HASH)]
+/// The style sheet and the scripts, for the test of their hashes.
+pub fn assets() -> [(&'static str, &'static str); 3] {
+    [(STYLE, STYLE_HASH), (SCRIPT, SCRIPT_HASH), (SESSION_SCRIPT, SESSION_SCRIPT_HASH)]
 }
 
 /// Letter of a run: its column's head.

@@ -11,23 +11,10 @@ use crate::text::{plural, seconds, visible};
 use crate::verdict::{ExitCode, Verdict};
 
 pub(super) fn page(reports: &[&Report], scenarios: &[Merged<'_>], data: &Data) -> Markup {
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        STYLE_HASH.trim(),
-        SCRIPT_HASH.trim()
-    );
     html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="referrer" content="no-referrer";
-                title { (title(reports)) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(&title(reports), SCRIPT_HASH))
             body data-runs=(reports.len()) {
                 a.skip href="#requirements" { "Skip to the requirements" }
                 header.top {
@@ -71,6 +58,26 @@ pub(super) fn page(reports: &[&Report], scenarios: &[Merged<'_>], data: &Data) -
                 }
                 script { (PreEscaped(SCRIPT)) }
             }
+        }
+    }
+}
+
+/// The head of a page that may run one script, have one style sheet, and ask for nothing.
+pub(super) fn head(title: &str, script_hash: &str) -> Markup {
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        STYLE_HASH.trim(),
+        script_hash.trim()
+    );
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy);
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            meta name="referrer" content="no-referrer";
+            title { (title) }
+            style { (PreEscaped(STYLE)) }
         }
     }
 }
@@ -205,6 +212,7 @@ fn facts(report: &Report) -> Markup {
             @for (reason, n) in summary::left_out_by_reason(report) {
                 dt { "Left out" } dd { (plural(n, "scenario")) ": " (visible(reason)) }
             }
+            @if let Some(chance) = summary::by_chance(report) { dt { "By chance" } dd { (chance) } }
             dt { "Requirements" } dd { (summary::requirement_counts(report)) }
             dt { "Command" } dd { code.command { (visible(&report.command)) } }
         }

@@ -5,7 +5,10 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use serde_json::{Value, json};
-use stc_reports::{Report, Verdict, badge, ctrf, junit};
+use stc_reports::{
+    Chance, ExitCode, Report, ScenarioResult, Verdict, WireRecord, badge, ctrf, html, junit, markdown,
+    terminal,
+};
 
 use crate::sample;
 
@@ -173,4 +176,61 @@ fn junit_has_the_elements_and_attributes_that_readers_know() {
         }
         assert_eq!(cases, report.scenarios.len() + report.stale_known_failures.len());
     }
+}
+
+#[test]
+fn every_report_tells_a_failure_by_chance_from_a_sure_one() {
+    let chance = |id: &str, chance: Chance| ScenarioResult {
+        by_chance: Some(chance),
+        reason: Some("a race inside the client".to_owned()),
+        ..sample::citing(id, Verdict::KnownFailure, &["C1"], &[])
+    };
+    let report = sample::report(vec![
+        chance("C1-hangs", Chance::Failed),
+        chance("C1-held", Chance::Passed),
+        sample::citing("C1-sure", Verdict::KnownFailure, &["C1"], &[]),
+    ]);
+    let counts = report.counts();
+    assert_eq!((counts.total, counts.known_failure, counts.by_chance), (3, 3, 2));
+    assert_eq!(report.exit_code(), ExitCode::Conforms);
+    let said = "2 of the known failures come by chance: 1 failed, 1 passed this time";
+    let text = terminal::render(&report, &terminal::Options::default());
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("C1 is a known failure by chance, and passed this time"), "{text}");
+    let page = html::render(&[&report]).unwrap();
+    assert!(page.contains(said) && page.contains("by chance, and passed this time"), "{page}");
+    let comment = markdown::render(&report);
+    assert!(comment.contains(said) && comment.contains("by chance, and passed this time"), "{comment}");
+    let suites = junit::render(&report).unwrap();
+    assert!(
+        suites.contains("known failure by chance (passed this time): a race inside the client"),
+        "{suites}"
+    );
+    assert_eq!(suites.matches("name=\"by-chance\"").count(), 2, "{suites}");
+    let tests: Value = serde_json::from_str(&ctrf::render(&report).unwrap()).unwrap();
+    let came = |n: usize| tests["results"]["tests"][n]["extra"]["byChance"].clone();
+    assert_eq!([came(0), came(1), came(2)], [json!("failed"), json!("passed"), Value::Null]);
+    assert_eq!(stc_reports::json::read(&stc_reports::json::render(&report).unwrap()).unwrap(), report);
+}
+
+#[test]
+fn the_record_that_decided_the_verdict_is_always_among_the_lines() {
+    let mut scenario = sample::full().scenarios.into_iter().find(|s| s.id == "C2-keyed").unwrap();
+    let send = scenario.transcript.last().unwrap().clone();
+    scenario.transcript.extend((4..104).map(|n| WireRecord { n, name: "PING".to_owned(), ..send.clone() }));
+    let report = sample::report(vec![scenario]);
+    let text = terminal::render(&report, &terminal::Options::default());
+    let comment = markdown::render(&report);
+    for text in [&text, &comment] {
+        let decisive = text.lines().position(|line| line.trim().starts_with("wire")).unwrap_or(0);
+        let lines: Vec<&str> = text.lines().skip(decisive).collect();
+        let marked =
+            lines.iter().position(|line| line.trim_start().starts_with("* ") && line.contains("SEND"));
+        let marked = marked.unwrap_or_else(|| panic!("{text}"));
+        assert!(lines[marked - 1].contains("(2 lines before this: see report.json)"), "{text}");
+        assert!(lines[marked + 1].contains("(60 lines between)"), "{text}");
+        assert_eq!(text.matches("PING").count(), 40, "{text}");
+        assert!(text.contains("(* decided the verdict)"), "{text}");
+    }
+    assert!(junit::render(&report).unwrap().contains("\n* 0.001 b0 c1 &gt; SEND"));
 }

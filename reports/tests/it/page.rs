@@ -12,6 +12,12 @@ fn page(reports: &[&Report]) -> String {
     html::render(reports).unwrap()
 }
 
+/// The page of a failed scenario's exchange alone.
+fn session(report: &Report) -> String {
+    let failed = report.scenarios.iter().find(|s| !s.transcript.is_empty()).unwrap();
+    html::sessions(&[html::Session { name: "a <b> journal", records: &failed.transcript }]).unwrap()
+}
+
 /// The text of the element with this id, which must have no elements in it.
 fn content<'a>(page: &'a str, id: &str) -> Option<&'a str> {
     let (_, rest) = page.split_once(&format!("id=\"{id}\""))?;
@@ -26,7 +32,9 @@ fn json(page: &str, id: &str) -> Value {
 #[test]
 fn the_policy_names_the_style_sheet_and_the_script_by_their_hashes() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/html/assets");
-    for (name, (text, checked_in)) in ["report.css.sha256", "script.sha256"].iter().zip(html::assets()) {
+    let session = session(&sample::full());
+    let files = ["report.css.sha256", "script.sha256", "session.sha256"];
+    for (name, (text, checked_in)) in files.iter().zip(html::assets()) {
         let hash = digest::digest(&digest::SHA256, text.as_bytes());
         let hash = base64(hash.as_ref()) + "\n";
         if std::env::var_os("STC_UPDATE_SCHEMA").is_some() {
@@ -35,7 +43,9 @@ fn the_policy_names_the_style_sheet_and_the_script_by_their_hashes() {
         }
         let stale = hash != checked_in;
         assert!(!stale, "{name} is out of date; STC_UPDATE_SCHEMA=1 cargo test -p stc-reports rewrites it");
-        assert!(page(&[&sample::full()]).contains(&format!("sha256-{}'", hash.trim())));
+        let named = |page: &str| page.contains(&format!("sha256-{}'", hash.trim()));
+        assert_eq!(named(&page(&[&sample::full()])), *name != "session.sha256", "{name}");
+        assert_eq!(named(&session), *name != "script.sha256", "{name}");
     }
 }
 
@@ -67,6 +77,19 @@ fn it_asks_nobody_for_anything() {
     for call in ["fetch(", "XMLHttpRequest", "WebSocket", "sendBeacon", "import(", "innerHTML", "eval("] {
         assert!(!html::assets()[1].0.contains(call), "{call}");
     }
+}
+
+#[test]
+fn what_was_only_recorded_is_a_page_without_a_verdict() {
+    let report = sample::full();
+    let (page, whole) = (session(&report), page(&[&report]));
+    assert!(page.contains("<h2>a &lt;b&gt; journal</h2>"), "{page}");
+    assert!(!page.contains("class=\"verdict"), "{page}");
+    let failed = report.scenarios.iter().find(|s| !s.transcript.is_empty()).unwrap();
+    assert!(page.contains(&format!("{} records", failed.transcript.len())), "{page}");
+    assert_eq!(json(&page, "stc-data")["runs"], Value::Array(Vec::new()));
+    let records = content(&page, "w-0-0").unwrap();
+    assert!(!records.is_empty() && whole.contains(records), "the records differ from those of a report");
 }
 
 #[test]

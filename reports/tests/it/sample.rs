@@ -19,6 +19,7 @@ pub(crate) fn scenario(id: &str, verdict: Verdict) -> ScenarioResult {
         requirements: Vec::new(),
         verdict,
         reason: None,
+        by_chance: None,
         duration_ms: 3,
         steps: Vec::new(),
         failure: None,

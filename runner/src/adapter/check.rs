@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 use sim_broker::core::config::ClusterConfig;
 use sim_broker::core::profile::Profile;
 use sim_broker::{SimCluster, TcpOptions};
-use stc_adapter_protocol::Capability;
 use stc_adapter_protocol::rpc::{FAILED, INTERNAL, METHOD_NOT_FOUND, RpcError, UNSUPPORTED};
+use stc_adapter_protocol::{CATEGORIES, Capability, ClientError};
 
 use super::session::{AdapterError, Session, Source};
 
@@ -158,7 +158,10 @@ impl Checker {
         let sound = match self.ask("createProducer", json!({ "client": client, "options": options })).await {
             Ok(Err(error)) if error.code == FAILED => match error.clone().into_client_error("createProducer")
             {
-                stc_adapter_protocol::ClientError::Failed(_) => Sound::Yes,
+                ClientError::Failed(error) if CATEGORIES.contains(&error.category.as_str()) => Sound::Yes,
+                ClientError::Failed(error) => {
+                    Sound::No(format!("{:?} is no category of the protocol", error.category))
+                }
                 other => Sound::No(other.to_string()),
             },
             Ok(Err(RpcError { code: UNSUPPORTED | METHOD_NOT_FOUND, .. })) => {

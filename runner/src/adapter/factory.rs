@@ -10,6 +10,7 @@ use stc_adapter_protocol::{Capability, ClientError, Sdk, StartScenario};
 use stc_reports::ClientInfo;
 
 use super::host::Adapter;
+use super::notes::Notes;
 use super::session::{AdapterError, Session, Source};
 use crate::client::{ClientUnderTest, Reply};
 use crate::feature::Scenario;
@@ -63,18 +64,16 @@ impl AdapterFactory {
         AdapterFactory::new(Source::Command(words))
     }
 
-    /// Waits at `address` for an adapter that somebody starts by hand, and tells where.
+    /// Waits at `address` for an adapter that somebody starts by hand, and tells where, each time that one is needed:
+    /// first, and whenever the one that was there is gone.
     ///
     /// # Errors
     /// [`AdapterError`].
-    pub fn attach(
-        address: SocketAddr,
-        tell: impl FnOnce(SocketAddr),
-    ) -> Result<AdapterFactory, AdapterError> {
+    pub fn attach(address: SocketAddr, tell: fn(SocketAddr)) -> Result<AdapterFactory, AdapterError> {
         let failed = |source| AdapterError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
-        tell(listener.local_addr().map_err(failed)?);
-        AdapterFactory::new(Source::Attach(listener))
+        let address = listener.local_addr().map_err(failed)?;
+        AdapterFactory::new(Source::Attach { listener, address, tell })
     }
 
     fn new(source: Source) -> Result<AdapterFactory, AdapterError> {
@@ -102,14 +101,14 @@ impl ClientFactory for AdapterFactory {
         Capability::ALL.iter().filter(item).find(|c| !self.offers.contains(c)).map(ToString::to_string)
     }
 
-    fn start<'a>(&'a self, _: &'a Broker, opening: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
+    fn start<'a>(&'a self, broker: &'a Broker, opening: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
         Box::pin(async move {
             let session = self.pool.take().await.map_err(|e| ClientError::Gone(e.to_string()))?;
             if let Some(process) = &session.process {
                 process.tail.clear();
             }
             let start = StartScenario { scenario: opening.scenario.to_owned(), seed: opening.seed };
-            let adapter = Adapter::new(session, Arc::clone(&self.pool));
+            let adapter = Adapter::new(session, Arc::clone(&self.pool), Notes::new(broker.clone()));
             adapter.begin(start).await?;
             Ok(Rc::new(adapter) as Rc<dyn ClientUnderTest>)
         })

@@ -8,12 +8,14 @@ use std::time::Duration;
 use stc_adapter_protocol::operation as op;
 use stc_adapter_protocol::{
     Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ClientOptions, ConsumerId, Described,
-    EndScenario, MessageId, Operation, Order, Outgoing, ProducerId, ProducerOptions, QueueOptions, Received,
-    StartScenario, StreamOptions, TicketId, TransactionId, TransactionState, for_each_operation,
+    EndScenario, MessageId, NamespaceOptions, Operation, Order, Outgoing, ProducerId, ProducerOptions,
+    QueueOptions, Received, StartScenario, StreamOptions, TicketId, TransactionId, TransactionState,
+    for_each_operation,
 };
 use stc_reports::ClientInfo;
 
 use super::factory::Pool;
+use super::notes::Notes;
 use super::session::Session;
 use crate::client::{ClientUnderTest, Reply};
 
@@ -25,19 +27,28 @@ pub(super) struct Adapter {
     session: RefCell<Option<Rc<Session>>>,
     pool: Arc<Pool>,
     info: ClientInfo,
+    notes: Notes,
     /// The end of standard error, once the session serves somebody else.
     stderr: RefCell<Vec<String>>,
 }
 
 impl Adapter {
-    pub(super) fn new(session: Session, pool: Arc<Pool>) -> Adapter {
+    pub(super) fn new(session: Session, pool: Arc<Pool>, notes: Notes) -> Adapter {
         let info = ClientInfo { name: session.sdk.name.clone(), version: session.sdk.version.clone() };
         let session = RefCell::new(Some(Rc::new(session)));
-        Adapter { session, pool, info, stderr: RefCell::default() }
+        Adapter { session, pool, info, notes, stderr: RefCell::default() }
     }
 
     pub(super) async fn begin(&self, start: StartScenario) -> Result<(), ClientError> {
         self.call(start).await
+    }
+
+    /// What a step asks for.
+    async fn perform<O: Operation>(&self, params: O) -> Result<O::Result, ClientError> {
+        self.notes.asked(&params);
+        let outcome = self.call(params).await;
+        self.notes.answered::<O>(&outcome);
+        outcome
     }
 
     async fn call<O: Operation>(&self, params: O) -> Result<O::Result, ClientError> {
@@ -74,7 +85,7 @@ macro_rules! ask {
         { $($field:ident: $type:ty),* } -> $result:ty;
     )*) => {$(
         fn $function(&self, $($field: $type),*) -> Reply<'_, $result> {
-            Box::pin(self.call(op::$Name { $($field),* }))
+            Box::pin(self.perform(op::$Name { $($field),* }))
         }
     )*};
 }

@@ -9,6 +9,7 @@
 //! | `session` | an adapter that has introduced itself |
 //! | [`factory`] | sessions for the scenarios of a run: kept, replaced when broken |
 //! | `host` | a session as [`ClientUnderTest`] |
+//! | `notes` | what is asked and answered, between the frames of the journal |
 //! | [`server`] | the other side |
 //! | [`reference`](mod@reference) | the reference client as an adapter |
 //! | [`check`] | whether an adapter keeps to the protocol |
@@ -24,6 +25,7 @@ mod connection;
 pub mod factory;
 mod host;
 mod lines;
+pub(crate) mod notes;
 mod process;
 pub mod reference;
 pub mod server;

@@ -55,7 +55,12 @@ pub(super) enum Source {
     /// A command, program first.
     Command(Vec<String>),
     /// An adapter that somebody starts by hand and that connects here.
-    Attach(TcpListener),
+    Attach {
+        listener: TcpListener,
+        address: SocketAddr,
+        /// Called whenever an adapter is waited for.
+        tell: fn(SocketAddr),
+    },
 }
 
 /// An adapter that has introduced itself.
@@ -76,15 +81,23 @@ impl Session {
                 let ended = process.ending();
                 (Connection::new(stdout, stdin, ended).map_err(failed)?, Some(process))
             }
-            Source::Attach(listener) => (accept(listener)?, None),
+            Source::Attach { listener, address, tell } => {
+                tell(*address);
+                (accept(listener)?, None)
+            }
         };
         let hello = Initialize {
             protocol_version: PROTOCOL_VERSION,
             suite: Suite { name: "stc".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
         };
         let stderr = || process.as_ref().map(|p| p.tail.lines()).unwrap_or_default();
-        let answer = tokio::time::timeout(TO_INITIALIZE, connection.call(&hello)).await;
-        let answer = answer.unwrap_or(Err(ClientError::Hangs(TO_INITIALIZE.as_secs())));
+        let answer = match source {
+            Source::Command(_) => tokio::time::timeout(TO_INITIALIZE, connection.call(&hello))
+                .await
+                .unwrap_or(Err(ClientError::Hangs(TO_INITIALIZE.as_secs()))),
+            // It may stand at a breakpoint.
+            Source::Attach { .. } => connection.call(&hello).await,
+        };
         let refused = |reason: String| AdapterError::Initialize { reason, stderr: stderr() };
         let Initialized { protocol_version, sdk, capabilities } =
             answer.map_err(|error| refused(error.to_string()))?;

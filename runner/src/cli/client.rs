@@ -88,7 +88,7 @@ impl ClientArgs {
     pub(super) fn factory(&self) -> Result<Arc<dyn ClientFactory>, Problem> {
         let failed = |e: crate::adapter::AdapterError| Problem::Environment(e.to_string());
         if let Some(address) = self.attach {
-            let tell = |address| {
+            let tell = |address: SocketAddr| {
                 complain(format_args!("waiting for the adapter: start it with STC_CONNECT={address}"));
             };
             return Ok(Arc::new(AdapterFactory::attach(address, tell).map_err(failed)?));
@@ -129,8 +129,13 @@ fn adapter(option: &str, line: &str) -> Result<Arc<dyn ClientFactory>, Problem> 
     Ok(Arc::new(factory))
 }
 
-/// The folder in `adapters/` of this name, here or in the sources of this program.
+/// A folder with an adapter: the one at this path, or that of this name in `adapters/`, here or in the sources of this
+/// program.
 fn folder(name: &str) -> Option<PathBuf> {
+    let path = Path::new(name);
+    if name.contains('/') && program(path).is_file() {
+        return Some(path.to_path_buf());
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !name.chars().all(plain) {
         return None;
@@ -140,7 +145,7 @@ fn folder(name: &str) -> Option<PathBuf> {
     roots.map(|root| root.join("adapters").join(name)).into_iter().find(|f| program(f).is_file())
 }
 
-/// The words that start an adapter: those of a command line, or the program of a folder in `adapters/`.
+/// The words that start an adapter: those of a command line, or the program of a folder with one.
 ///
 /// # Errors
 /// [`CommandError`]: it is no command line.

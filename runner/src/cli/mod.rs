@@ -34,6 +34,10 @@ pub struct ConformanceArgs {
     /// Admin REST of that broker, http://host:port
     #[arg(long, value_name = "URL", requires = "service_url", value_parser = |url: &str| with_scheme(url, ["http", "https"]))]
     pub admin_url: Option<String>,
+    /// Stand between client and broker: a proxy of each scenario's own gives the journal, and loses, holds, delays and
+    /// answers frames and breaks connections
+    #[arg(long, requires = "service_url")]
+    pub proxy: bool,
     /// Only scenarios whose tags match, such as '@C2 and not @needs-control'
     #[arg(long, value_name = "EXPRESSION")]
     pub tags: Option<String>,
@@ -131,7 +135,16 @@ fn config(args: &ConformanceArgs, program: &str, environment: &Arc<Environment>,
 
 fn target(args: &ConformanceArgs) -> Result<TargetConfig, String> {
     if let (Some(service_url), Some(admin_url)) = (&args.service_url, &args.admin_url) {
-        return Ok(TargetConfig::Url { service_url: service_url.clone(), admin_url: admin_url.clone() });
+        let (service_url, admin_url) = (service_url.clone(), admin_url.clone());
+        return Ok(match args.proxy {
+            true if !service_url.starts_with("pulsar://") => {
+                return Err(
+                    "--proxy: it speaks no TLS; the service URL has to be pulsar://host:port".to_owned()
+                );
+            }
+            true => TargetConfig::Proxied { service_url, admin_url },
+            false => TargetConfig::Url { service_url, admin_url },
+        });
     }
     match (args.target, args.client.is_outside()) {
         (Some(TargetArg::Memory), true) => {
@@ -153,22 +166,25 @@ fn jobs(args: &ConformanceArgs, target: &TargetConfig) -> usize {
         // Over TCP a scenario waits most of the time, in memory it never does.
         TargetConfig::Tcp => 8 * default_jobs(),
         // A broker elsewhere is not to be stressed.
-        TargetConfig::Memory | TargetConfig::Url { .. } => default_jobs(),
+        TargetConfig::Memory | TargetConfig::Url { .. } | TargetConfig::Proxied { .. } => default_jobs(),
     }
 }
 
 /// The command that repeats a run, but for the selection.
 fn replay(args: &ConformanceArgs, program: &str, target: &TargetConfig, seed: u64) -> String {
     let mut command = format!("{program}{}", args.client.replay());
-    match target {
-        TargetConfig::Url { service_url, admin_url } => {
+    match target.elsewhere() {
+        Some((service_url, admin_url)) => {
             command.push_str(&format!(
                 " --service-url {} --admin-url {}",
                 quoted(service_url),
                 quoted(admin_url)
             ));
         }
-        simulated => command.push_str(&format!(" --target {}", simulated.kind().as_str())),
+        None => command.push_str(&format!(" --target {}", target.kind().as_str())),
+    }
+    if matches!(target, TargetConfig::Proxied { .. }) {
+        command.push_str(" --proxy");
     }
     command.push_str(&format!(" --seed {seed}"));
     if args.profile != "spec-1.0" {

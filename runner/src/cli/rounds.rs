@@ -13,14 +13,18 @@ pub(super) struct Rounds {
     count: usize,
     /// Verdicts of each scenario, with the first seed that gave each.
     verdicts: BTreeMap<String, BTreeMap<&'static str, (usize, u64)>>,
+    /// The same of scenarios that fail by chance, by what came of them.
+    chances: BTreeMap<String, BTreeMap<&'static str, (usize, u64)>>,
 }
 
 impl Rounds {
     pub(super) fn ended(&mut self, report: Report) {
         self.count += 1;
         for scenario in &report.scenarios {
-            let verdicts = self.verdicts.entry(scenario.id.clone()).or_default();
-            verdicts.entry(scenario.verdict.as_str()).or_insert((0, report.seed)).0 += 1;
+            count(&mut self.verdicts, &scenario.id, scenario.verdict.as_str(), report.seed);
+            if let Some(chance) = scenario.by_chance {
+                count(&mut self.chances, &scenario.id, chance.as_str(), report.seed);
+            }
         }
         let code = report.exit_code();
         // The first of the worst is what somebody has to look at.
@@ -45,14 +49,28 @@ impl Rounds {
             self.count,
             differing.len()
         ));
-        for (id, verdicts) in differing {
-            let told: Vec<String> = verdicts
+        let tell = |(id, outcomes): (&String, &BTreeMap<&str, (usize, u64)>)| {
+            let told: Vec<String> = outcomes
                 .iter()
-                .map(|(verdict, (n, seed))| format!("{n} {verdict} (first with seed {seed})"))
+                .map(|(outcome, (n, seed))| format!("{n} {outcome} (first with seed {seed})"))
                 .collect();
             say(format_args!("            {id}: {}", told.join(", ")));
+        };
+        differing.into_iter().for_each(tell);
+        if !self.chances.is_empty() {
+            say(format_args!("By chance   {} of the known failures:", self.chances.len()));
+            self.chances.iter().for_each(tell);
         }
     }
+}
+
+fn count(
+    outcomes: &mut BTreeMap<String, BTreeMap<&'static str, (usize, u64)>>,
+    id: &str,
+    outcome: &'static str,
+    seed: u64,
+) {
+    outcomes.entry(id.to_owned()).or_default().entry(outcome).or_insert((0, seed)).0 += 1;
 }
 
 /// The code of two runs together.

@@ -8,10 +8,11 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use stc_adapter_protocol::{
-    AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
-    ClientOptions, Compression, ConsumerId, Described, InitialPosition, MessageId, Order, Outgoing,
-    ProducerId, ProducerOptions, QueueOptions, Received, SchemaKind, Signalled, StartPosition, StreamOptions,
-    TicketId, TransactionId, TransactionState, Value,
+    AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, Chunking, ClientError, ClientId,
+    ClientOptions, Compression, ConsumerCryptoFailure, ConsumerEncryption, ConsumerId, DeadLetters,
+    Described, InitialPosition, Key, MessageId, NamespaceOptions, Order, Outgoing, ProducerCryptoFailure,
+    ProducerEncryption, ProducerId, ProducerOptions, QueueOptions, Received, SchemaKind, Signalled,
+    StartPosition, StreamOptions, TicketId, TransactionId, TransactionState, Value,
 };
 use stc_reports::ClientInfo;
 
@@ -56,6 +57,8 @@ pub trait ClientUnderTest {
     fn subscribe_queue(&self, client: ClientId, options: QueueOptions) -> Reply<'_, ConsumerId>;
     /// Subscribes a stream consumer.
     fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, ConsumerId>;
+    /// Subscribes a stream consumer to a namespace.
+    fn subscribe_namespace(&self, client: ClientId, options: NamespaceOptions) -> Reply<'_, ConsumerId>;
     /// Creates a checkpoint consumer.
     fn create_checkpoint_consumer(
         &self,

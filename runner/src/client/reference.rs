@@ -13,21 +13,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, Shared};
 use sim_broker::SimCluster;
+use stc_adapter_protocol::CATEGORIES;
 use stc_client::{
-    BoxFuture, BrokerAddress, Clock, Error, Link, Message, MessageBuilder, Producer, PulsarClient, QueueFull,
-    TlsOptions, TokenAuthentication, Transaction, Transport,
+    BoxFuture, BrokerAddress, Clock, Error, Link, Message, MessageBuilder, Producer, PulsarClient,
+    StreamConsumerBuilder, TlsOptions, TokenAuthentication, Transaction, Transport,
 };
 use stc_reports::ClientInfo;
 
 use super::{
-    AccessMode, ApiError, Batching, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId,
-    ClientOptions, ClientUnderTest, Compression, ConsumerId, Described, MessageId, Order, Outgoing,
-    ProducerId, ProducerOptions, QueueOptions, Received, Reply, Signalled, StreamOptions, TicketId,
-    TransactionId, TransactionState, Value,
+    ApiError, Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ClientOptions, ClientUnderTest,
+    ConsumerId, Described, MessageId, NamespaceOptions, Order, Outgoing, ProducerId, ProducerOptions,
+    QueueOptions, Received, Reply, Signalled, StreamOptions, TicketId, TransactionId, TransactionState,
+    Value,
 };
 use crate::run::{ClientFactory, Opening};
 use crate::target::Broker;
 
+mod encryption;
+mod producer;
 mod queue;
 mod schema;
 mod stream;
@@ -128,11 +131,9 @@ fn failed(error: Error) -> ClientError {
 }
 
 fn failed_as(error: Error, how: Signalled) -> ClientError {
-    ClientError::Failed(ApiError {
-        category: error.category().as_str().to_owned(),
-        message: error.message().to_owned(),
-        how,
-    })
+    let category = error.category().as_str();
+    let category = if CATEGORIES.contains(&category) { category } else { "Other" };
+    ClientError::Failed(ApiError { category: category.to_owned(), message: error.message().to_owned(), how })
 }
 
 fn unknown(what: &str) -> ClientError {
@@ -339,39 +340,7 @@ impl ClientUnderTest for ReferenceClient {
     fn create_producer(&self, client: ClientId, options: ProducerOptions) -> Reply<'_, ProducerId> {
         reply(async move {
             let schema = schema(&options.schema).map_err(failed)?;
-            let mut builder = self.client(client)?.producer(schema).access_mode(access(options.access));
-            if let Some(limit) = options.max_pending {
-                builder = builder.max_pending(limit as usize);
-            }
-            if let Some(waits) = options.block_if_queue_full {
-                builder = builder.queue_full(if waits { QueueFull::Wait } else { QueueFull::Fail });
-            }
-            for (name, value) in options.properties {
-                builder = builder.property(name, value);
-            }
-            if let Some(topic) = options.topic {
-                builder = builder.topic(topic);
-            }
-            if let Some(name) = options.name {
-                builder = builder.name(name);
-            }
-            if let Some(sequence_id) = options.initial_sequence_id {
-                builder = builder.initial_sequence_id(sequence_id);
-            }
-            if let Some(timeout) = options.send_timeout_ms {
-                builder = builder.send_timeout(Duration::from_millis(timeout));
-            }
-            if let Some(codec) = options.compression {
-                builder = builder.compression(compression(codec));
-            }
-            builder = match options.batching {
-                None => builder,
-                Some(Batching::Off) => builder.batching(false),
-                Some(Batching::On { max_messages, max_delay_ms }) => builder
-                    .batching(true)
-                    .batching_max_messages(max_messages as usize)
-                    .batching_max_delay(Duration::from_millis(max_delay_ms)),
-            };
+            let builder = producer::configured(self.client(client)?.producer(schema), options);
             let producer = builder.create().await.map_err(failed)?;
             let id = ProducerId(self.number());
             self.producers.borrow_mut().insert(id, producer);
@@ -435,7 +404,19 @@ impl ClientUnderTest for ReferenceClient {
     }
 
     fn subscribe_stream(&self, client: ClientId, options: StreamOptions) -> Reply<'_, ConsumerId> {
-        reply(self.open_stream(client, options))
+        reply(async move { self.open_stream(client, options, |builder| builder).await })
+    }
+
+    fn subscribe_namespace(&self, client: ClientId, options: NamespaceOptions) -> Reply<'_, ConsumerId> {
+        let NamespaceOptions { namespace, topic_properties, stream } = options;
+        reply(async move {
+            let all = |builder: StreamConsumerBuilder<Value>| {
+                let builder = builder.namespace(namespace);
+                let filter = |b: StreamConsumerBuilder<Value>, (k, v)| b.topic_property(k, v);
+                topic_properties.into_iter().fold(builder, filter)
+            };
+            self.open_stream(client, stream, all).await
+        })
     }
 
     fn create_checkpoint_consumer(
@@ -582,23 +563,5 @@ impl ClientUnderTest for ReferenceClient {
             }
             Ok(())
         })
-    }
-}
-
-fn access(mode: AccessMode) -> stc_client::AccessMode {
-    match mode {
-        AccessMode::Shared => stc_client::AccessMode::Shared,
-        AccessMode::Exclusive => stc_client::AccessMode::Exclusive,
-        AccessMode::ExclusiveWithFencing => stc_client::AccessMode::ExclusiveWithFencing,
-        AccessMode::WaitForExclusive => stc_client::AccessMode::WaitForExclusive,
-    }
-}
-
-fn compression(codec: Compression) -> stc_client::Compression {
-    match codec {
-        Compression::Lz4 => stc_client::Compression::Lz4,
-        Compression::Zlib => stc_client::Compression::Zlib,
-        Compression::Zstd => stc_client::Compression::Zstd,
-        Compression::Snappy => stc_client::Compression::Snappy,
     }
 }

@@ -1,21 +1,28 @@
-//! `stc explain`: a requirement in words, the scenarios that prove it, and what it looks like when a client breaks it.
+//! `stc explain`: a requirement in words, why it matters, the scenarios that prove it, and what goes over the wire when a
+//! client breaks it.
 
 use std::sync::Arc;
 
 use clap::Args;
 use stc_reports::{ExitCode, Verdict, WireRecord};
 
-use super::Features;
+use super::{Features, RUN};
 use crate::catalogue::Requirement;
 use crate::client::reference::{Deviant, ReferenceFactory};
 use crate::feature::Scenario;
 use crate::output::{complain, say};
-use crate::run::{Environment, RunConfig, Trace, run};
+use crate::run::{Environment, Judged, RunConfig, Trace, run_judged};
 use crate::suite::Suite;
 use crate::target::TargetConfig;
 
-/// How many of the last records of the exchange are shown.
+/// How many records of the exchange are shown: the last ones, or those that lead to the one that decided.
 const RECORDS: usize = 20;
+
+/// How many of them come after the one that decided.
+const AFTER: usize = 3;
+
+/// The seed of the run that is shown.
+const SEED: u64 = 1;
 
 /// How much of a record is shown, in characters.
 const COLUMNS: usize = 240;
@@ -59,6 +66,9 @@ fn explain_requirement(suite: &Suite, entry: &Requirement) {
         entry.checklist
     ));
     say(format_args!("  {}", entry.summary));
+    if let Some(why) = suite.catalogue.why(entry) {
+        say(format_args!("\nWhy it matters:\n  {why}"));
+    }
     let entry = match entry.same_as().and_then(|id| suite.catalogue.get(id)) {
         Some(other) => {
             say(format_args!("\nIt says the same as {}: {}", other.id, other.summary));
@@ -99,49 +109,62 @@ fn explain_scenario(suite: &Suite, scenario: &Scenario) {
     say("");
 }
 
-/// The ways to break a requirement that this program has, with what each does.
+/// The ways to break a requirement that this program has, with the name of each and what it does.
 #[cfg(feature = "deviants")]
-fn breaking(requirement: &str) -> Vec<(Deviant, &'static str)> {
+fn breaking(requirement: &str) -> Vec<(Deviant, &'static str, &'static str)> {
     let all = Deviant::all().iter();
     all.filter(|info| info.requirements.contains(&requirement))
-        .map(|info| (info.deviant, info.what))
+        .map(|info| (info.deviant, info.name, info.what))
         .collect()
 }
 
 /// None: nothing can be broken in this build.
 #[cfg(not(feature = "deviants"))]
-fn breaking(_: &str) -> Vec<(Deviant, &'static str)> {
+fn breaking(_: &str) -> Vec<(Deviant, &'static str, &'static str)> {
     Vec::new()
 }
 
-/// A client of ours that breaks the requirement, in one of its scenarios: what it does, what the step says, and the end
-/// of the exchange.
+/// A client of ours that breaks the requirement, in one of its scenarios: what it does, what the step says, and what went
+/// over the wire. It is run here and now, so that nothing of it can be out of date.
 fn broken(citing: &[&Scenario], requirement: &str) -> Option<String> {
-    breaking(requirement).into_iter().find_map(|(deviant, what)| {
+    breaking(requirement).into_iter().find_map(|(deviant, name, what)| {
         let client = Arc::new(ReferenceFactory { deviant: Some(deviant) });
         let config = RunConfig {
             environment: Arc::new(Environment::new(TargetConfig::Memory, "spec-1.0", client)),
-            seed: 1,
+            seed: SEED,
             jobs: crate::cli::default_jobs(),
             trace: Trace::Failed,
             replay: String::new(),
         };
-        let results = run(citing, &config);
-        let blames = |f: &stc_reports::Failure| f.requirement.as_deref() == Some(requirement);
-        let failed = results
-            .into_iter()
-            .find(|r| r.verdict == Verdict::Fail && r.failure.as_ref().is_some_and(blames))?;
+        let broke = |judged: &Judged| {
+            judged.result.verdict == Verdict::Fail && judged.asserted.iter().any(|id| id == requirement)
+        };
+        let failed = run_judged(citing, &config).into_iter().find(broke)?.result;
         let failure = failed.failure?;
+        let (records, decided) = (&failed.transcript, failure.record);
+        let place = decided.and_then(|n| records.iter().position(|r| r.n == n));
+        let end = place.map_or(records.len(), |place| (place + 1 + AFTER).min(records.len()));
+        let shown = records.get(end.saturating_sub(RECORDS)..end).unwrap_or_default();
+        let hint = match place {
+            Some(_) => "the one at => decided",
+            None => "no single one decided: something is missing, or several together show it",
+        };
         let mut text = format!(
-            "\nA client that breaks it: {what}\n  scenario  {}\n  step      {}\n  judged    {}\n",
-            failed.id, failure.step, failure.message
+            "\nA client that breaks it: {what}\n  scenario  {}\n  step      {}\n  judged    {}\n  exchange  {} of {} \
+             records; {hint}\n",
+            failed.id,
+            failure.step,
+            failure.message,
+            shown.len(),
+            records.len()
         );
-        let from = failed.transcript.len().saturating_sub(RECORDS);
-        for record in failed.transcript.get(from..).unwrap_or_default() {
-            let mark = if failure.record == Some(record.n) { "=>" } else { "" };
+        for record in shown {
+            let mark = if decided == Some(record.n) { "=>" } else { "" };
             let line: String = WireRecord::line(record).chars().take(COLUMNS).collect();
             text.push_str(&format!("  {mark:<10}{line}\n"));
         }
+        let again = format!("{RUN} --deviant {name} --scenario {} --seed {SEED}", failed.id);
+        text.push_str(&format!("  replay    {again}\n"));
         Some(text)
     })
 }

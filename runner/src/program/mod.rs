@@ -32,7 +32,7 @@ struct Cli {
 enum Command {
     /// Run the scenarios against a client and judge it
     Run(Box<Run>),
-    /// Say what a requirement asks for, which scenarios prove it, and show a client that breaks it
+    /// Say what a requirement asks for, why, which scenarios prove it, and show a client that breaks it
     Explain(explain::Explain),
     /// Tell whether an adapter itself is sound, without judging its SDK
     AdapterCheck(adapter_check::AdapterCheck),
@@ -44,7 +44,7 @@ enum Command {
     Journal(journal::Journal),
     /// Write the golden vectors, for the unit tests of a client
     Vectors(vectors::Vectors),
-    /// Make one page of the JSON reports of several runs, side by side
+    /// Make one page of the JSON reports of several runs, side by side, or of journals
     Report(ReportArgs),
     /// Be the adapter of the reference client, on standard input and output
     ReferenceAdapter(reference_adapter::ReferenceAdapter),

@@ -55,7 +55,7 @@ async fn start_to_create_with(
 /// Every active segment has an open producer of the client.
 #[then(expr = "producers are open on every active segment of {topic}")]
 async fn open_everywhere(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let active: Vec<u64> = world.layout(&topic.0).await?.active().map(|s| s.id).collect();
     let producers = producers_of(world, &topic.0)?;
     for segment in active {
@@ -123,7 +123,7 @@ async fn waits(world: &mut World) -> Step {
 /// The newest PRODUCER asks for this access mode.
 #[then(expr = "the last producer of {topic} was opened with the access mode {word}")]
 async fn opened_as(world: &mut World, topic: Topic, mode: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let full = world.topic(&topic.0)?;
     let wire = world.wire()?;
     let asked = wire
@@ -143,7 +143,7 @@ async fn opened_as(world: &mut World, topic: Topic, mode: String) -> Step {
 /// The brokers store this many messages.
 #[then(expr = "{topic} stores {int} messages")]
 async fn stores(world: &mut World, topic: Topic, count: usize) -> Step {
-    world.settle().await;
+    world.observe().await;
     let full = world.topic(&topic.0)?;
     let stored = stored::of(&world.broker().await, &full).await?.len();
     world.judge(&["API-3.1.16", "API-3.1.15"], stored == count, || {

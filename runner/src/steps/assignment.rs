@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use cucumber::{given, then, when};
-use sim_broker::SimCluster;
 use sim_broker::core::ids::BrokerId;
 use stc_proto::Command;
 use stc_proto::pulsar::{IntRange, ScalableConsumerAssignment, ServerError};
@@ -136,7 +135,7 @@ async fn controller_moves(world: &mut World, topic: Topic) -> Step {
     let name = world.topic(&topic.0)?;
     let (broker, control) = (world.broker().await, world.control().await?);
     let before = control.current_dag(&name)?;
-    let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let other =
         (0u32..).zip(&urls).skip(1).find(|(_, url)| Some(*url) != before.controller_broker_url.as_ref());
     let (other, _) = other.ok_or_else(|| Trouble::new("there is no other broker"))?;
@@ -161,7 +160,7 @@ async fn controller_dies(world: &mut World, topic: Topic) -> Step {
     let name = world.topic(&topic.0)?;
     let (broker, control) = (world.broker().await, world.control().await?);
     let url = control.current_dag(&name)?.controller_broker_url;
-    let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let index = urls.iter().position(|u| Some(u) == url.as_ref()).and_then(|i| u32::try_from(i).ok());
     let leader = index.ok_or_else(|| Trouble::new("the topic has no controller"))?;
     control.kill_broker(BrokerId(leader))?;
@@ -318,6 +317,7 @@ async fn attached_to(world: &mut World, who: String, segments: String) -> Step {
 /// Since the mark it attached to one segment only, whatever number of times.
 #[then(expr = "{stream} has subscribed to segment {int} alone since the mark")]
 async fn subscribed_alone(world: &mut World, name: StreamName, segment: u64) -> Step {
+    world.observe().await;
     let (mark, stream) = (marked(world)?, world.stream(&name.0)?);
     let new = attachments(world, &stream)?.into_iter().filter(|s| s.n > mark);
     let segments: BTreeSet<u64> = new.filter_map(|s| segment_of(&s.command.topic)).collect();
@@ -330,6 +330,7 @@ async fn subscribed_alone(world: &mut World, name: StreamName, segment: u64) -> 
 /// Where the open attachment of a segment is.
 #[then(expr = "{stream} has segment {int} at the broker that the newest layout names")]
 async fn at_named(world: &mut World, name: StreamName, segment: u64) -> Step {
+    world.observe().await;
     let stream = world.stream(&name.0)?;
     let named = owner(world, segment, &stream.topic).await?;
     let at: Vec<_> = attachments(world, &stream)?

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use cucumber::{gherkin, given, then, when};
 
+use super::encryption::consumer_option;
 use super::params::{ClientName, ReaderName, Topic, number, options};
 use super::produce::await_sends;
 use super::schema::schema;
@@ -15,7 +16,9 @@ use crate::judge::{Step, Trouble};
 use crate::world::{THE, World};
 
 /// What a failed create can break.
-const CREATE: [&str; 9] = [
+const CREATE: [&str; 11] = [
+    "COMPAT-1.6",
+    "COMPAT-1.3",
     "DATA-1.1",
     "API-4.1",
     "API-4.3.8",
@@ -27,7 +30,11 @@ const CREATE: [&str; 9] = [
     "API-2.7",
 ];
 /// What messages that do not come, come again or come in the wrong order can break.
-const RECEIVE: [&str; 18] = [
+const RECEIVE: [&str; 22] = [
+    "COMPAT-1.6",
+    "COMPAT-1.3",
+    "CONF-3.9",
+    "CONF-3.10",
     "API-2.8",
     "API-2.7",
     "API-4.3.8",
@@ -145,7 +152,7 @@ async fn without_position(world: &mut World, name: ReaderName, topic: Topic) -> 
     create(world, THE, &name.0, &topic.0, None, CheckpointOptions::default()).await
 }
 
-/// A checkpoint consumer with options: start, group, name, receiver queue.
+/// A checkpoint consumer with options: start, group, name, receiver queue, private keys, decryption failure.
 #[given(expr = "{reader} on {topic} with")]
 #[when(expr = "the application creates {reader} on {topic} with")]
 async fn with(world: &mut World, name: ReaderName, topic: Topic, step: &gherkin::Step) -> Step {
@@ -179,6 +186,7 @@ fn reader_options(
             "name" => made.name = Some(value),
             "schema" => made.schema = schema(world, &value)?,
             "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
+            other if consumer_option(&mut made.encryption, other, &value)? => {}
             other => return Err(Trouble(format!("a checkpoint consumer has no option {other:?}"))),
         }
     }

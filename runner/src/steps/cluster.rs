@@ -61,7 +61,7 @@ async fn broker_comes_back(world: &mut World, broker: u32) -> Step {
 /// Every connection is closed by the brokers.
 #[when("all connections are lost")]
 async fn connections_lost(world: &mut World) -> Step {
-    world.control().await?.drop_connections(DropSelector::default());
+    world.faults().await?.drop_connections(DropSelector::default());
     Ok(())
 }
 
@@ -71,7 +71,7 @@ async fn segment_moves(world: &mut World, segment: u64, topic: Topic) -> Step {
     let from = owner(world, segment, &topic.0).await?;
     let name = world.topic(&topic.0)?;
     let broker = world.broker().await;
-    let brokers = broker.cluster.as_ref().map_or(0, |c| c.broker_urls().len());
+    let brokers = broker.broker_urls().len();
     let other = (0..).map(BrokerId).take(brokers).find(|b| *b != from);
     let other = other.ok_or_else(|| Trouble::new("there is no other broker"))?;
     world.control().await?.move_segment(&name, segment, other)?;
@@ -106,7 +106,7 @@ pub(crate) async fn owner(world: &mut World, segment: u64, topic: &str) -> Resul
         .find(|b| b.segment_id == segment)
         .map(|b| b.broker_url.clone())
         .ok_or_else(|| Trouble(format!("the layout names no broker for segment {segment}")))?;
-    let urls = broker.cluster.as_ref().map(sim_broker::SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let index = urls.iter().position(|u| *u == url);
     index
         .and_then(|i| u32::try_from(i).ok())

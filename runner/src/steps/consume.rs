@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cucumber::{gherkin, given, then, when};
 
+use super::encryption::consumer_option;
 use super::ids::compare;
 use super::params::{ClientName, ConsumerName, Topic, column, initial_position, number, options};
 use super::produce::await_sends;
@@ -14,7 +15,9 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Consumer, Delivery, Started, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 9] = [
+const SUBSCRIBE: [&str; 11] = [
+    "COMPAT-1.5",
+    "COMPAT-1.3",
     "DATA-6.3",
     "DATA-6.1",
     "API-4.1",
@@ -26,7 +29,11 @@ const SUBSCRIBE: [&str; 9] = [
     "API-2.7",
 ];
 /// What a failed or fruitless receive can break.
-pub(super) const RECEIVE: [&str; 25] = [
+pub(super) const RECEIVE: [&str; 29] = [
+    "COMPAT-1.3",
+    "CONF-3.9",
+    "CONF-3.10",
+    "API-3.1.7",
     "API-4.1",
     "ERR-1.6",
     "API-6.7",
@@ -53,11 +60,17 @@ pub(super) const RECEIVE: [&str; 25] = [
     "API-4.3",
     "API-4.2.4",
 ];
+/// What a failed receive can break.
+const NEXT: [&str; 8] =
+    ["CONF-3.9", "CONF-3.10", "API-3.1.7", "API-4.4", "API-2.7", "API-4.3", "ERR-1.6", "DATA-6.1"];
 /// How long a receive waits for a message that must come. No text says when a negative acknowledgement takes effect, and
 /// the V5 Java client waits a minute; the limit of a step is longer.
-const PATIENCE_MS: u64 = 80_000;
+pub(super) const PATIENCE_MS: u64 = 80_000;
 /// How long nothing comes once nothing is outstanding: longer than a client waits before it attaches again.
 const QUIET_MS: u64 = 1_000;
+
+/// How long rejected messages stay away where they come again several times.
+const SOON_MS: u64 = 100;
 
 /// A queue consumer on a subscription that begins at the oldest message.
 #[given(expr = "{consumer} on {topic} with subscription {string}")]
@@ -80,7 +93,8 @@ async fn consumer_of(
     subscribe(world, &client.0, &name.0, &topic.0, options).await
 }
 
-/// A queue consumer with options: subscription, name, initial position, schema, receiver queue.
+/// A queue consumer with options: subscription, name, initial position, schema, receiver queue, redelivery
+/// delay, max redeliveries, dead-letter topic (its alias), private keys, decryption failure.
 #[given(expr = "{consumer} on {topic} with")]
 #[when(expr = "the application subscribes {consumer} on {topic} with")]
 async fn consumer_with(world: &mut World, name: ConsumerName, topic: Topic, step: &gherkin::Step) -> Step {
@@ -140,6 +154,17 @@ fn queue_options(world: &World, step: &gherkin::Step) -> Result<QueueOptions, Tr
             "initial position" => made.initial_position = initial_position(&value)?,
             "schema" => made.schema = schema(world, &value)?,
             "receiver queue" => made.receiver_queue = Some(number(&name, &value)?),
+            "max redeliveries" => {
+                made.dead_letters.get_or_insert_default().max_redeliveries = number(&name, &value)?;
+                made.redelivery_delay_ms = Some(SOON_MS);
+            }
+            "redelivery delay" => {
+                made.redelivery_delay_ms = Some(number(&name, value.trim_end_matches("ms"))?);
+            }
+            "dead-letter topic" => {
+                made.dead_letters.get_or_insert_default().topic = Some(world.topic(&value)?);
+            }
+            other if consumer_option(&mut made.encryption, other, &value)? => {}
             other => return Err(Trouble(format!("a queue consumer has no option {other:?}"))),
         }
     }
@@ -205,7 +230,7 @@ fn sent(world: &World) -> BTreeSet<String> {
 async fn next(world: &mut World, alias: &str, wait_ms: u64) -> Result<Option<Received>, Trouble> {
     let consumer = world.consumer(alias)?;
     let received = world.client().await.receive(consumer.id, Some(wait_ms)).await;
-    Ok(world.expect(&["API-4.4", "API-2.7", "API-4.3", "ERR-1.6", "DATA-6.1"], received, "receive"))
+    Ok(world.expect(&NEXT, received, "receive"))
 }
 
 /// Receives until everything that was sent has come. What a lost connection left unacknowledged comes again, as it should.
@@ -245,6 +270,8 @@ async fn start_receive(world: &mut World, name: ConsumerName) -> Step {
 async fn gives_nothing(world: &mut World, name: ConsumerName, wait_ms: u64) -> Step {
     let got = next(world, &name.0, wait_ms).await?;
     let requirements = [
+        "CONF-3.9",
+        "CONF-3.10",
         "API-3.2.8",
         "API-6.1",
         "API-6.2",
@@ -261,6 +288,9 @@ async fn gives_nothing(world: &mut World, name: ConsumerName, wait_ms: u64) -> S
         "API-3.2.7",
         "API-4.2.5",
         "API-2.7",
+        "ERR-5.3",
+        "CONF-3.8",
+        "API-4.2.8",
     ];
     if let Some(message) = got {
         let text = String::from_utf8_lossy(&message.payload).into_owned();
@@ -308,6 +338,16 @@ async fn try_receive(world: &mut World, name: ConsumerName) -> Step {
     let consumer = world.consumer(&name.0)?;
     let client = world.client().await;
     let received = world.within(client.receive(consumer.id, Some(PATIENCE_MS))).await;
+    world.tried(received.map(|_| ()));
+    Ok(())
+}
+
+/// The same with a limit, within which perhaps nothing comes at all.
+#[when(expr = "the application tries to receive from {consumer} for {int} ms")]
+async fn try_receive_for(world: &mut World, name: ConsumerName, wait_ms: u64) -> Step {
+    let consumer = world.consumer(&name.0)?;
+    let client = world.client().await;
+    let received = world.within(client.receive(consumer.id, Some(wait_ms))).await;
     world.tried(received.map(|_| ()));
     Ok(())
 }
@@ -398,6 +438,8 @@ async fn exactly_once(world: &mut World) -> Step {
     for (value, _) in world.sent_texts() {
         let times = came.remove(value).unwrap_or(0);
         let requirements = [
+            "CONF-3.9",
+            "CONF-3.10",
             "API-4.2.1",
             "IMPL-5.7",
             "IMPL-5.3",
@@ -414,7 +456,7 @@ async fn exactly_once(world: &mut World) -> Step {
         });
     }
     let strange: Vec<String> = came.into_keys().collect();
-    world.judge(&["API-3.2.1", "DATA-3.1"], strange.is_empty(), || {
+    world.judge(&["CONF-3.10", "CONF-3.9", "API-3.2.1", "DATA-3.1"], strange.is_empty(), || {
         format!("received and never sent: {}", strange.join(", "))
     });
     Ok(())
@@ -479,7 +521,7 @@ fn is_message(world: &mut World, number: usize, name: ConsumerName) -> Step {
         .map(|d| d.message.text())
         .ok_or_else(|| Trouble(format!("the consumer gave fewer than {number} messages")))?;
     let message = last(world)?;
-    world.judge(&["API-4.2.5", "IMPL-5.6", "API-4.2.4"], message.text() == handle_text, || {
+    world.judge(&["API-4.2.5", "IMPL-5.6", "API-4.2.4", "CONF-3.10"], message.text() == handle_text, || {
         format!("{:?} came again instead of {handle_text:?}", message.text())
     });
     Ok(())
@@ -586,7 +628,7 @@ async fn same_id(world: &mut World) -> Step {
         let Some(Ok(id)) = sent.and_then(|s| s.outcome.clone()) else { continue };
         // Two forms in bytes may name one message: the SDK says whether they do.
         let order = compare(world, &id, &delivery.message.id).await;
-        world.judge(&["API-3.2.10", "DATA-3.3"], order == Ordering::Equal, || {
+        world.judge(&["API-3.2.10", "DATA-3.3", "CONF-3.10"], order == Ordering::Equal, || {
             format!("{value:?}: send returned another identifier than the consumer reports ({order:?})")
         });
     }

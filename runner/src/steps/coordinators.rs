@@ -16,6 +16,12 @@ fn count(world: &mut World, coordinators: u32) -> Step {
     world.set_up(|setup| setup.coordinators = coordinators)
 }
 
+/// The brokers lead the coordinators in turn.
+#[given("a cluster whose transaction coordinators are spread over its brokers")]
+fn spread(world: &mut World) -> Step {
+    world.set_up(|setup| setup.coordinators_spread = true)
+}
+
 /// CONNECTED lacks `supports_tc_metadata_discovery`.
 #[given("a cluster whose brokers do not advertise the watch of transaction coordinators")]
 fn without_watch(world: &mut World) -> Step {
@@ -119,7 +125,7 @@ async fn nothing_asked(world: &mut World, coordinator: u64) -> Step {
 /// Since the mark a coordinator was asked at this broker, and at no other.
 #[then(expr = "transaction coordinator {int} was asked at broker {int} since the mark")]
 async fn asked_at(world: &mut World, coordinator: u64, broker: u32) -> Step {
-    world.settle().await;
+    world.observe().await;
     let mark = marked(world)?;
     let all: Vec<_> = asked(&world.wire()?, coordinator).into_iter().filter(|asked| asked.n > mark).collect();
     let elsewhere = all.iter().find(|asked| asked.broker != Some(BrokerId(broker)));

@@ -93,7 +93,7 @@ async fn one_given_bucket(world: &mut World, starts: String) -> Step {
     for entry in entries(world, THE).await? {
         let bucket = |hash: u16| starts.iter().rposition(|start| *start <= hash);
         let buckets: BTreeSet<Option<usize>> = bucket_hashes(&entry).into_iter().map(bucket).collect();
-        world.judge(&["KS-2.3", "KS-2.6"], buckets.len() <= 1, || {
+        world.judge(&["KS-2.3", "KS-2.6", "KS-3.1"], buckets.len() <= 1, || {
             rest_on(world, &entry);
             format!("{} holds messages of {} buckets", place(&entry), buckets.len())
         });
@@ -109,12 +109,17 @@ async fn stamped(world: &mut World, topic: Topic) -> Step {
         let (Some(min), Some(max)) = (hashes.iter().min(), hashes.iter().max()) else { continue };
         let Some(metadata) = entry.first().map(|m| &m.metadata) else { continue };
         let stamps = (metadata.entry_hash_min, metadata.entry_hash_max);
-        world.judge(&["KS-3.4", "KS-3.3", "KS-3.2"], stamps.0.is_some() && stamps.1.is_some(), || {
-            rest_on(world, &entry);
-            format!("{} is not stamped", place(&entry))
-        });
+        world.judge(
+            &["KS-8.3", "KS-3.4", "KS-3.3", "KS-3.2"],
+            stamps.0.is_some() && stamps.1.is_some(),
+            || {
+                rest_on(world, &entry);
+                format!("{} is not stamped", place(&entry))
+            },
+        );
         let single: &[&str] = if entry.len() == 1 { &["KS-3.3"] } else { &[] };
-        let requirements: Vec<&str> = single.iter().chain(&["KS-3.5", "KS-3.2", "KS-2.1"]).copied().collect();
+        let requirements: Vec<&str> =
+            single.iter().chain(&["KS-8.3", "KS-3.5", "KS-3.2", "KS-2.1"]).copied().collect();
         world.judge(&requirements, stamps == (Some((*min).into()), Some((*max).into())), || {
             rest_on(world, &entry);
             format!(
@@ -126,6 +131,26 @@ async fn stamped(world: &mut World, topic: Topic) -> Step {
         });
     }
     Ok(())
+}
+
+/// An entry that has only messages without a key is stamped 0 to 0, or not at all (docs/readings.md).
+#[then(expr = "entries of {topic} without keys are stamped 0x0000 or not at all")]
+async fn keyless_stamped(world: &mut World, topic: Topic) -> Step {
+    let mut keyless = 0;
+    for entry in entries(world, &topic.0).await?.iter().filter(|entry| bucket_hashes(entry).is_empty()) {
+        keyless += 1;
+        let Some(metadata) = entry.first().map(|m| &m.metadata) else { continue };
+        let stamps = (metadata.entry_hash_min, metadata.entry_hash_max);
+        world.judge(&["KS-3.5", "KS-3.2"], matches!(stamps, (None, None) | (Some(0), Some(0))), || {
+            rest_on(world, entry);
+            format!("{} has no keys and is stamped {stamps:?}", place(entry))
+        });
+    }
+    if keyless > 0 {
+        Ok(())
+    } else {
+        Err(Trouble::new("every entry has a message with a key: the scenario shows nothing"))
+    }
 }
 
 /// The newest entry has both stamps equal to this hash. The feature file gives the hash, so that a hash function that

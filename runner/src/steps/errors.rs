@@ -20,12 +20,13 @@ fn category_requirements(category: &str) -> Vec<&'static str> {
         "NotConnected" => &["ERR-2.10"],
         "MemoryBufferFull" => &["ERR-2.12", "ERR-3.13"],
         "ProducerQueueFull" => &["ERR-2.11"],
+        "Crypto" => &["ERR-2.14", "ERR-3.15", "CONF-3.9"],
         "TransactionConflict" => &["API-6.10", "ERR-2.13", "API-6.1", "ERR-3.14"],
         "InvalidConfiguration" => &["ERR-2.15"],
         "InvalidServiceURL" => &["ERR-2.16"],
         _ => &[],
     };
-    own.iter().chain(&["WIRE-11.5", "ERR-4.4", "WIRE-4.9", "ERR-1.1"]).copied().collect()
+    own.iter().chain(&["API-4.4.7", "WIRE-11.5", "ERR-4.4", "WIRE-4.9", "ERR-1.1"]).copied().collect()
 }
 
 /// The operation that was tried failed with this category of error-model §2.
@@ -36,7 +37,7 @@ fn fails_with(world: &mut World, category: String) -> Step {
     match outcome {
         Ok(()) => {
             // That it failed at all is another requirement than the category.
-            let first = ["API-7.3", "WIRE-4.9", "ERR-2.11", "ERR-2.4", "ERR-3.14"];
+            let first = ["ERR-3.15", "CONF-3.9", "API-7.3", "WIRE-4.9", "ERR-2.11", "ERR-2.4", "ERR-3.14"];
             let requirements: Vec<&str> = first.into_iter().chain(requirements).collect();
             world.broken(&requirements, format!("the operation succeeded instead of failing with {category}"))
         }
@@ -60,8 +61,17 @@ fn fails_with(world: &mut World, category: String) -> Step {
 /// The operation that was tried failed, with whichever category.
 #[then("it fails")]
 fn fails(world: &mut World) -> Step {
-    let requirements =
-        ["IMPL-2.2", "IMPL-4.6", "COMPAT-3.3", "ERR-4.4", "WIRE-4.9", "API-7.3", "API-2.5", "ERR-1.1"];
+    let requirements = [
+        "API-4.4.7",
+        "IMPL-2.2",
+        "IMPL-4.6",
+        "COMPAT-3.3",
+        "ERR-4.4",
+        "WIRE-4.9",
+        "API-7.3",
+        "API-2.5",
+        "ERR-1.1",
+    ];
     match world.outcome()? {
         Ok(()) => world.broken(&requirements, "the operation succeeded instead of failing"),
         Err(ClientError::Failed(_)) => Ok(()),

@@ -81,11 +81,11 @@ async fn late(world: &mut World, count: u32, command: String, ms: u64) -> Step {
 /// Waits until faults hold this many frames: what the scenario is about is under way.
 #[when(expr = "{int} frame(s) is/are held")]
 async fn are_held(world: &mut World, count: usize) -> Step {
-    let control = world.control().await?;
+    let faults = world.faults().await?;
     let mut from = 0;
-    while control.held().len() < count {
+    while faults.held() < count {
         let record =
-            control.wait_for_from(from, |r| matches!(r.event, Event::Fault { held: Some(_), .. })).await;
+            faults.wait_for_from(from, |r| matches!(r.event, Event::Fault { held: Some(_), .. })).await;
         from = record.n + 1;
     }
     Ok(())
@@ -94,10 +94,10 @@ async fn are_held(world: &mut World, count: usize) -> Step {
 /// All held frames go on, in the order in which they came.
 #[when("the held frames are released")]
 async fn released(world: &mut World) -> Step {
-    let control = world.control().await?;
-    if control.release_all() == 0 {
+    let faults = world.faults().await?;
+    if faults.release_all() == 0 {
         let closed = |event: &Event| matches!(event, Event::TcpClose { side: "client", .. });
-        if control.journal().iter().any(|record| closed(&record.event)) {
+        if faults.journal().iter().any(|record| closed(&record.event)) {
             let lost = "the client closed the connection on which the broker had yet to answer";
             world.broken(&["API-2.3", "API-3.3.3"], lost);
         }
@@ -116,6 +116,6 @@ fn selector(world: &World, command: &str, topic: Option<&str>, side: Side) -> Re
 }
 
 async fn arm(world: &mut World, fault: Fault) -> Step {
-    world.control().await?.arm(fault)?;
+    world.faults().await?.arm(fault)?;
     Ok(())
 }

@@ -64,7 +64,7 @@ fn went_to_client(world: &mut World, command: String) -> Step {
 /// The client sent a command this often.
 #[then(expr = "the client sent {word} {int} time(s)")]
 async fn sent_times(world: &mut World, command: String, times: usize) -> Step {
-    world.settle().await;
+    world.observe().await;
     let sent = world.wire()?.from_clients().filter(|(_, _, c)| c.name() == command).count();
     let requirements =
         ["ERR-3.4", "ERR-3.6", "ERR-3.5", "ERR-3.11", "API-3.3.5", "IMPL-4.6", "IMPL-4.8", "IMPL-2.8"];
@@ -125,7 +125,7 @@ async fn no_scalable_command(world: &mut World) -> Step {
 /// Watches of the topic that are open now.
 #[then(expr = "the client has {int} open layout watch(es) of {topic}")]
 async fn open_watches(world: &mut World, count: usize, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let open = watches_of(world, &topic.0)?.iter().filter(|w| w.ended.is_none()).count();
     let requirements = ["WIRE-4.3", "API-3.3.4", "IMPL-1.1", "IMPL-1.2", "WIRE-4.10"];
     world
@@ -136,7 +136,7 @@ async fn open_watches(world: &mut World, count: usize, topic: Topic) -> Step {
 /// At least one watch of the topic is open now. Producers and consumers of one client may share it.
 #[then(expr = "the client has a layout watch of {topic} open")]
 async fn a_watch(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let watches = watches_of(world, &topic.0)?;
     world.judge(&["IMPL-1.1", "IMPL-1.2", "WIRE-4.10"], watches.iter().any(|w| w.ended.is_none()), || {
         match watches.len() {
@@ -150,7 +150,7 @@ async fn a_watch(world: &mut World, topic: Topic) -> Step {
 /// Every watch of the topic was ended by SCALABLE_TOPIC_CLOSE.
 #[then(expr = "the client has closed every layout watch of {topic}")]
 async fn watches_closed(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let watches = watches_of(world, &topic.0)?;
     for watch in &watches {
         world.judge(&["WIRE-4.3", "API-3.3.4"], watch.closed_by_client, || {
@@ -183,7 +183,7 @@ fn distinct_sessions(world: &mut World) -> Step {
 /// The client looked the topic up again after the mark.
 #[then(expr = "the client has opened a new layout watch of {topic} since the mark")]
 async fn new_watch(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let mark = marked(world)?;
     let watches = watches_of(world, &topic.0)?;
     world.judge(&["WIRE-4.10", "WIRE-4.5"], watches.iter().any(|w| w.n > mark), || {
@@ -229,19 +229,6 @@ fn no_close(world: &mut World) -> Step {
     }
 }
 
-/// Every PRODUCER and SUBSCRIBE names a partition of the classic topic.
-#[then(expr = "the client attached to the {int} partitions of the topic by their names")]
-fn partitions_by_name(world: &mut World, partitions: usize) -> Step {
-    let full = world.topic(THE)?;
-    let expected: BTreeSet<String> = (0..partitions).map(|i| format!("{full}-partition-{i}")).collect();
-    let wire = world.wire()?;
-    let produced: BTreeSet<String> = wire.producers().into_iter().map(|p| p.topic).collect();
-    let subscribed: BTreeSet<String> = wire.subscriptions().into_iter().map(|s| s.command.topic).collect();
-    world.judge(&["WIRE-3.2"], produced == expected, || format!("producers were opened on {produced:?}"));
-    world.judge(&["COMPAT-1.5"], subscribed == expected, || format!("{subscribed:?} were subscribed"));
-    Ok(())
-}
-
 /// The first PRODUCER or SUBSCRIBE came after a layout.
 #[then(expr = "the client attached to no segment of {topic} before it had a layout")]
 fn layout_first(world: &mut World, topic: Topic) -> Step {
@@ -278,7 +265,7 @@ fn one_producer(world: &mut World, topic: Topic) -> Step {
 /// Segments that producers were opened on so far, in the order of ids.
 #[then(regex = r"^producers were opened on (no segment|segments? [\d, ]+) of the topic$")]
 async fn opened_on(world: &mut World, segments: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let expected: BTreeSet<u64> = segments
         .split(|c: char| !c.is_ascii_digit())
         .filter(|t| !t.is_empty())
@@ -304,7 +291,8 @@ fn named(world: &mut World, producer: ProducerName) -> Step {
         let expected = format!("{name}-seg-{id}");
         world.judge(&["WIRE-5.7"], opened.name.as_deref() == Some(&expected), || {
             world.rests_on(Some(opened.n));
-            format!("the producer of segment {id} is called {:?} instead of {expected:?}", opened.name)
+            let called = opened.name.as_ref().map_or("nothing".to_owned(), |name| format!("{name:?}"));
+            format!("the producer of segment {id} is called {called} instead of {expected:?}")
         });
     }
     if producers.is_empty() { Err(Trouble::new("no producer was ever opened")) } else { Ok(()) }
@@ -336,9 +324,9 @@ fn opened_with(world: &mut World, topic: Topic, step: &cucumber::gherkin::Step) 
 /// Every PRODUCER and SUBSCRIBE of a segment went to the broker that the newest layout before it names.
 #[then(expr = "the client attached to every segment of {topic} at the broker that the layout names")]
 async fn at_owner(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let broker = world.broker().await;
-    let urls = broker.cluster.as_ref().map(sim_broker::SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let layouts: Vec<_> = watches_of(world, &topic.0)?.into_iter().flat_map(|w| w.layouts).collect();
     let producers = producers_of(world, &topic.0)?.into_iter().map(|p| (p.n, p.topic, p.broker));
     let subscriptions =
@@ -365,9 +353,9 @@ async fn at_owner(world: &mut World, topic: Topic) -> Step {
 /// Of every segment the newest attachment is at the broker that the newest layout names.
 #[then(expr = "the segments of {topic} are attached to at their newest brokers")]
 async fn at_newest(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let broker = world.broker().await;
-    let urls = broker.cluster.as_ref().map(sim_broker::SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let watches = watches_of(world, &topic.0)?;
     let newest = watches.iter().flat_map(|w| &w.layouts).max_by_key(|(n, _)| *n);
     let (_, dag) = newest.ok_or_else(|| Trouble::new("no layout was pushed"))?;
@@ -439,7 +427,7 @@ async fn nothing_sent(world: &mut World, segment: u64, topic: Topic) -> Step {
 /// No producer is open on a segment any more.
 #[then(expr = "no producer is open on segment {int} of {topic}")]
 async fn not_open(world: &mut World, segment: u64, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let producers = producers_of(world, &topic.0)?;
     let open = producers.iter().any(|p| segment_of(&p.topic) == Some(segment) && p.ended.is_none());
     world.judge(&["WIRE-5.9", "IMPL-4.3", "IMPL-1.5"], !open, || {
@@ -451,7 +439,7 @@ async fn not_open(world: &mut World, segment: u64, topic: Topic) -> Step {
 /// Every per-segment producer that was not ended otherwise was closed by CLOSE_PRODUCER.
 #[then(expr = "no producer of {topic} is open any more")]
 async fn none_open(world: &mut World, topic: Topic) -> Step {
-    world.settle().await;
+    world.observe().await;
     let producers = producers_of(world, &topic.0)?;
     for producer in producers.iter().filter(|p| p.opened) {
         world.judge(&["API-3.3.4"], producer.ended.is_some(), || {
@@ -467,7 +455,7 @@ async fn none_open(world: &mut World, topic: Topic) -> Step {
 /// The consumer is attached Shared to these segments now, and to no others.
 #[then(regex = r"^the subscription reads segments? ([\d, ]+) of the topic$")]
 async fn reads(world: &mut World, segments: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let expected: BTreeSet<u64> = segments.split(", ").map(|t| t.trim().parse()).collect::<Result<_, _>>()?;
     let subscriptions = subscriptions_of(world, THE)?;
     let open: BTreeSet<u64> = subscriptions
@@ -513,7 +501,7 @@ fn no_keys(world: &mut World, topic: Topic) -> Step {
 /// Every ACK names messages that were delivered to the consumer that it is for, and is individual.
 #[then("every acknowledgement went to the segment consumer that gave the message")]
 async fn acks_at_home(world: &mut World) -> Step {
-    world.settle().await;
+    world.observe().await;
     let wire = world.wire()?;
     let given = deliveries(&wire);
     let mut acks = 0;
@@ -546,7 +534,7 @@ async fn acks_at_home(world: &mut World) -> Step {
 /// Every REDELIVER_UNACKNOWLEDGED_MESSAGES names messages that were delivered to the consumer that it is for.
 #[then("redelivery was asked of the segment consumer that gave the message")]
 async fn nacks_at_home(world: &mut World) -> Step {
-    world.settle().await;
+    world.observe().await;
     let wire = world.wire()?;
     let given = deliveries(&wire);
     let mut asked = 0;
@@ -589,7 +577,7 @@ fn deliveries(wire: &Wire) -> Given {
 /// The consumer holds no subscription on the wire any more.
 #[then(expr = "{consumer} is attached to no segment any more")]
 async fn detached(world: &mut World, consumer: ConsumerName) -> Step {
-    world.settle().await;
+    world.observe().await;
     let consumer = world.consumer(&consumer.0)?;
     let open = subscriptions_of(world, &consumer.topic)?
         .into_iter()

@@ -161,7 +161,7 @@ async fn send_together(world: &mut World, count: usize, keys: usize) -> Step {
 /// One loss leads to one new connection for each broker, not to one for each thing that was on it.
 #[then("the client has connected to each broker once since the mark")]
 async fn connected_once(world: &mut World) -> Step {
-    world.settle().await;
+    world.observe().await;
     let mark = marked(world)?;
     let wire = world.wire()?;
     let mut counts: BTreeMap<Option<u32>, usize> = BTreeMap::new();

@@ -5,15 +5,20 @@
 //! | [`cluster`] | how the simulated cluster is set up, brokers that die, connections that break |
 //! | [`outages`] | clients that are cut off, brokers of segments that die |
 //! | [`topic`] | making topics, changing their segments |
+//! | [`migration`] | classic topics, a classic client beside, the migration |
 //! | [`layout`] | layout pushes: held, repeated, forged |
 //! | [`produce`] | producers and sends |
 //! | [`stream`] | stream consumers: subscribing, receiving, acknowledging |
+//! | [`namespace`] | consumers of a namespace, and its topics |
 //! | [`assignment`] | registrations with the controller, assignments, what is attached and how |
 //! | [`registration`] | how stream consumers register and leave |
 //! | [`stream_acks`] | what stream consumers acknowledge at the brokers |
 //! | [`stored`] | where and in which order messages are stored |
 //! | [`entries`] | batches and bucket stamps |
+//! | [`packing`] | compression, limits of batches, chunks |
+//! | [`encryption`] | keys, failure actions, encrypted entries |
 //! | [`consume`] | queue consumers |
+//! | [`dead_letters`] | queue consumers with a dead-letter policy |
 //! | [`checkpoint`] | checkpoint consumers: positions, what was received |
 //! | [`readers`] | what checkpoint consumers send over the wire |
 //! | [`ids`] | message identifiers as values |
@@ -37,6 +42,8 @@ pub mod checkpoint;
 pub mod cluster;
 pub mod consume;
 pub mod coordinators;
+pub mod dead_letters;
+pub mod encryption;
 pub mod entries;
 pub mod errors;
 pub mod faults;
@@ -44,7 +51,10 @@ pub mod ids;
 pub mod journal;
 pub mod layout;
 pub mod limits;
+pub mod migration;
+pub mod namespace;
 pub mod outages;
+pub mod packing;
 pub mod params;
 pub mod produce;
 pub mod readers;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cucumber::when;
-use sim_broker::SimCluster;
 use sim_broker::control::DropSelector;
 use sim_broker::core::fault::{Fault, FaultEffect, Selector, Side};
 use sim_broker::core::ids::{BrokerId, ConnId};
@@ -36,12 +35,12 @@ async fn cut_off(world: &mut World, seconds: u64) -> Step {
     if open.is_empty() {
         return Err(Trouble::new("nobody connected since the mark"));
     }
-    let control = world.control().await?;
+    let faults = world.faults().await?;
     let when = Selector { direction: Some(Side::ToBroker), ..Selector::command("CONNECT") };
-    let fault = control.arm(Fault { count: 10_000, ..Fault::new(when, FaultEffect::Close) })?;
+    let fault = faults.arm(Fault { count: 10_000, ..Fault::new(when, FaultEffect::Close) })?;
     world.marks.insert(REFUSAL.to_owned(), fault);
     for conn in open {
-        if control.drop_connections(DropSelector { conn: Some(conn), ..Default::default() }) != 1 {
+        if faults.drop_connections(DropSelector { conn: Some(conn), ..Default::default() }) != 1 {
             return Err(Trouble::new("a connection that was open is not there"));
         }
     }
@@ -53,9 +52,9 @@ async fn cut_off(world: &mut World, seconds: u64) -> Step {
 #[when("connections may be made again")]
 async fn may_connect(world: &mut World) -> Step {
     let fault = world.marks.get(REFUSAL).copied().ok_or_else(|| Trouble::new("nobody is cut off"))?;
-    let control = world.control().await?;
-    let tried = control.faults().iter().any(|status| status.id == fault && status.fired > 0);
-    control.disarm(fault)?;
+    let faults = world.faults().await?;
+    let tried = faults.status().iter().any(|status| status.id == fault && status.fired > 0);
+    faults.disarm(fault)?;
     world.judge(&["IMPL-8.13", "IMPL-8.15", "API-2.7", "API-4.3.12"], tried, || {
         "nobody tried to connect again after the connections were lost".to_owned()
     });
@@ -69,7 +68,7 @@ async fn not_the_leader(world: &mut World, topic: Topic) -> Step {
     let name = world.topic(&topic.0)?;
     let (broker, control) = (world.broker().await, world.control().await?);
     let dag = control.current_dag(&name)?;
-    let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let leader =
         dag.controller_broker_url.clone().ok_or_else(|| Trouble::new("the topic has no controller"))?;
     let other = (0u32..).zip(&urls).skip(1).find(|(_, url)| **url != leader);

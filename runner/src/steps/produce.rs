@@ -5,18 +5,42 @@ use std::rc::Rc;
 use cucumber::{gherkin, given, then, when};
 use futures_util::FutureExt as _;
 
+use super::encryption::{producer_action, recipients};
+use super::packing::{batching, chunking, compression};
 use super::params::{ClientName, ProducerName, Topic, column, cycled_keys, number, options};
 use super::schema::schema;
 use crate::client::{
-    AccessMode, Batching, ClientOptions, Compression, Outgoing, ProducerOptions, SchemaKind, TransactionId,
+    AccessMode, ClientOptions, Outgoing, ProducerEncryption, ProducerOptions, SchemaKind, TransactionId,
 };
 use crate::judge::{Step, Trouble};
 use crate::world::{Producer, Sent, Started, THE, World};
 
 /// What a failed create can break; also what a failed send can, with the reasons that a scenario gives for it.
-const CREATE: [&str; 8] =
-    ["DATA-6.3", "DATA-6.1", "API-7.2", "API-3.1.14", "DATA-1.1", "API-3.1.10", "API-3.1.15", "API-2.7"];
-const SEND: [&str; 28] = [
+const CREATE: [&str; 13] = [
+    "COMPAT-1.3",
+    "API-3.1.6",
+    "API-3.1.7",
+    "CONF-3.9",
+    "CONF-3.10",
+    "DATA-6.3",
+    "DATA-6.1",
+    "API-7.2",
+    "API-3.1.14",
+    "DATA-1.1",
+    "API-3.1.10",
+    "API-3.1.15",
+    "API-2.7",
+];
+const SEND: [&str; 37] = [
+    "COMPAT-1.3",
+    "COMPAT-1.4",
+    "IMPL-4.2",
+    "IMPL-2.10",
+    "API-3.1.6",
+    "API-3.1.7",
+    "CONF-3.9",
+    "CONF-3.10",
+    "KS-8.2",
     "WIRE-8.1.6",
     "WIRE-8.1.3",
     "COMPAT-3.5",
@@ -54,8 +78,8 @@ async fn producer(world: &mut World, name: ProducerName, topic: Topic) -> Step {
     create(world, THE, &name.0, &topic.0, ProducerOptions::default()).await
 }
 
-/// A producer with options: name, access, schema, initial sequence id, batching (`off` or `N messages, M ms`), compression, send timeout
-/// (ms), max pending, block if queue full, property NAME.
+/// A producer with options: name, access, schema, initial sequence id, batching (`off` or `N messages, M ms`), compression, chunking
+/// (`off`, `on`, `N bytes`), encryption (names of keys), encryption failure, send timeout (ms), max pending, block if queue full, property NAME.
 #[given(expr = "{producer} on {topic} with")]
 #[when(expr = "the application creates {producer} on {topic} with")]
 async fn producer_with(world: &mut World, name: ProducerName, topic: Topic, step: &gherkin::Step) -> Step {
@@ -176,6 +200,14 @@ pub(crate) fn producer_options(world: &World, step: &gherkin::Step) -> Result<Pr
             "initial sequence id" => made.initial_sequence_id = Some(number(&name, &value)?),
             "batching" => made.batching = Some(batching(&value)?),
             "compression" => made.compression = Some(compression(&value)?),
+            "chunking" => made.chunking = Some(chunking(&value)?),
+            "encryption" => {
+                let action = made.encryption.take().map(|policy| policy.on_failure).unwrap_or_default();
+                made.encryption = Some(ProducerEncryption { on_failure: action, ..recipients(&value) });
+            }
+            "encryption failure" => {
+                made.encryption.get_or_insert_default().on_failure = producer_action(&value)?;
+            }
             "send timeout" => made.send_timeout_ms = Some(number(&name, value.trim_end_matches("ms"))?),
             "max pending" => made.max_pending = Some(number(&name, &value)?),
             "block if queue full" => made.block_if_queue_full = Some(value == "yes"),
@@ -186,27 +218,6 @@ pub(crate) fn producer_options(world: &World, step: &gherkin::Step) -> Result<Pr
         }
     }
     Ok(made)
-}
-
-fn batching(text: &str) -> Result<Batching, Trouble> {
-    if text == "off" {
-        return Ok(Batching::Off);
-    }
-    let parsed = text.split_once(" messages, ").and_then(|(messages, delay)| {
-        let delay = delay.strip_suffix(" ms")?;
-        Some(Batching::On { max_messages: messages.parse().ok()?, max_delay_ms: delay.parse().ok()? })
-    });
-    parsed.ok_or_else(|| Trouble(format!("batching is `off` or `10 messages, 5 ms`, not {text:?}")))
-}
-
-fn compression(name: &str) -> Result<Compression, Trouble> {
-    match name {
-        "lz4" => Ok(Compression::Lz4),
-        "zlib" => Ok(Compression::Zlib),
-        "zstd" => Ok(Compression::Zstd),
-        "snappy" => Ok(Compression::Snappy),
-        other => Err(Trouble(format!("no such compression: {other}"))),
-    }
 }
 
 // ---- sends that are waited for ----

@@ -23,15 +23,18 @@ async fn slow_segment(world: &mut World, id: u64, topic: Topic, ms: u64) -> Step
     let name = TopicName::parse(&world.topic(&topic.0)?)?;
     let layout = world.layout(&topic.0).await?;
     let segment = layout.segment(id).ok_or_else(|| Trouble(format!("there is no segment {id}")))?;
-    let segment = SegmentName::new(name, segment.range, id)?.to_string();
+    let segment = match &segment.legacy_topic {
+        Some(legacy) => legacy.clone(),
+        None => SegmentName::new(name, segment.range, id)?.to_string(),
+    };
     let when = Selector { direction: Some(Side::ToClient), ..Selector::command("MESSAGE") };
     let stored = stored::of(&world.broker().await, &world.topic(&topic.0)?).await?;
-    let entries = stored.iter().filter(|m| m.segment == Some(id) && m.index == 0).count();
+    let entries = stored.iter().filter(|m| m.topic == segment && m.index == 0).count();
     let fault = Fault {
         count: u32::try_from(entries)?,
         ..Fault::new(when.on_topic(&segment), FaultEffect::Delay { ms })
     };
-    world.control().await?.arm(fault)?;
+    world.faults().await?.arm(fault)?;
     Ok(())
 }
 
@@ -39,7 +42,7 @@ async fn slow_segment(world: &mut World, id: u64, topic: Topic, ms: u64) -> Step
 /// leave some of them out.
 #[then(expr = "more messages went to the client than {reader} has received")]
 async fn more_delivered(world: &mut World, name: ReaderName) -> Step {
-    world.settle().await;
+    world.observe().await;
     let wire = world.wire()?;
     let delivered: usize = wire
         .records()
@@ -178,7 +181,7 @@ fn registrations(world: &World) -> Result<Vec<CommandScalableTopicSubscribe>, Tr
 /// Every registration is one of a checkpoint consumer in the group.
 #[then(expr = "the members registered as checkpoint consumers of group {string}")]
 async fn registered(world: &mut World, group: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let registrations = registrations(world)?;
     for registration in &registrations {
         let kind = ScalableConsumerType::try_from(registration.consumer_type).ok();
@@ -198,7 +201,7 @@ async fn registered(world: &mut World, group: String) -> Step {
 /// Some registration carries the name that the application gave.
 #[then(expr = "a member registered under the name {string}")]
 async fn registered_as(world: &mut World, name: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let names: Vec<String> = registrations(world)?.into_iter().map(|r| r.consumer_name).collect();
     world.judge(&["API-4.3.3"], names.contains(&name), || {
         format!("the members registered under {names:?} instead of {name:?}")
@@ -276,7 +279,7 @@ fn owners(world: &World, topic: &str) -> Result<BTreeSet<String>, Trouble> {
 /// checkpoint.
 #[then(expr = "the readers of {topic} since the mark start at the positions of checkpoint {string}")]
 async fn start_positions(world: &mut World, topic: Topic, checkpoint: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let mark = marked(world)?;
     let full = world.topic(&topic.0)?;
     let stored = stored::of(&world.broker().await, &full).await?;

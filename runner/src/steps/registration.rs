@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cucumber::{then, when};
-use sim_broker::SimCluster;
 use sim_broker::control::DropSelector;
 use sim_broker::core::fault::{Fault, FaultEffect, Selector, Side};
 use sim_broker::core::journal::Direction;
@@ -30,13 +29,13 @@ async fn kept_away(world: &mut World, name: StreamName, seconds: u64) -> Step {
     let topic = world.topic(&stream.topic)?;
     let conn = registrations(world, &stream)?.iter().find(|r| r.ended.is_none()).map(|r| r.conn);
     let conn = conn.ok_or_else(|| Trouble::new("the consumer is not registered"))?;
-    let control = world.control().await?;
+    let faults = world.faults().await?;
     let when = Selector { direction: Some(Side::ToBroker), ..Selector::command("SCALABLE_TOPIC_SUBSCRIBE") };
     let code = "UnknownError".to_owned().try_into().map_err(Trouble)?;
     let effect = FaultEffect::Error { code, message: "by a fault of the scenario".to_owned() };
-    let fault = control.arm(Fault { count: 10_000, ..Fault::new(when.on_topic(&topic), effect) })?;
+    let fault = faults.arm(Fault { count: 10_000, ..Fault::new(when.on_topic(&topic), effect) })?;
     world.marks.insert("kept away".to_owned(), fault);
-    if control.drop_connections(DropSelector { conn: Some(conn), ..Default::default() }) != 1 {
+    if faults.drop_connections(DropSelector { conn: Some(conn), ..Default::default() }) != 1 {
         return Err(Trouble::new("the connection of the registration is not there"));
     }
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -47,10 +46,10 @@ async fn kept_away(world: &mut World, name: StreamName, seconds: u64) -> Step {
 #[when(expr = "the registration of {stream} may come again")]
 async fn may_come(world: &mut World, name: StreamName) -> Step {
     world.stream(&name.0)?;
-    let control = world.control().await?;
+    let faults = world.faults().await?;
     let fault = world.marks.get("kept away").copied().ok_or_else(|| Trouble::new("nothing is kept away"))?;
-    let tried = control.faults().iter().any(|status| status.id == fault && status.fired > 0);
-    control.disarm(fault)?;
+    let tried = faults.status().iter().any(|status| status.id == fault && status.fired > 0);
+    faults.disarm(fault)?;
     world.judge(&["IMPL-8.13", "IMPL-8.15"], tried, || {
         "the consumer did not try to register again after it had lost its connection".to_owned()
     });
@@ -63,7 +62,7 @@ async fn at_controller(world: &mut World, name: StreamName) -> Step {
     let stream = world.stream(&name.0)?;
     let topic = world.topic(&stream.topic)?;
     let broker = world.broker().await;
-    let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let wire = world.wire()?;
     let all = registrations(world, &stream)?;
     world.judge(&["IMPL-8.4"], !all.is_empty(), || "the consumer never registered".to_owned());
@@ -85,7 +84,7 @@ async fn at_newest(world: &mut World, name: StreamName) -> Step {
     let stream = world.stream(&name.0)?;
     let topic = world.topic(&stream.topic)?;
     let broker = world.broker().await;
-    let urls = broker.cluster.as_ref().map(SimCluster::broker_urls).unwrap_or_default();
+    let urls = broker.broker_urls();
     let there = |world: &mut World| {
         let newest = controller_before(&world.wire()?, &topic, u64::MAX);
         let all = registrations(world, &stream)?;
@@ -183,7 +182,7 @@ async fn looked_up(world: &mut World, name: StreamName, topic: Topic) -> Step {
 /// SCALABLE_TOPIC_UNSUBSCRIBE came on the connection of the registration.
 #[then(expr = "{stream} has left the controller")]
 async fn left(world: &mut World, name: StreamName) -> Step {
-    world.settle().await;
+    world.observe().await;
     let stream = world.stream(&name.0)?;
     let all = registrations(world, &stream)?;
     world.judge(&["IMPL-8.16"], all.iter().any(|r| r.left), || {
@@ -214,7 +213,7 @@ async fn out_at_once(world: &mut World, name: StreamName) -> Step {
 /// Nothing of the consumer is open any more: neither an attachment nor a registration.
 #[then(expr = "nothing of {stream} is open any more")]
 async fn all_over(world: &mut World, name: StreamName) -> Step {
-    world.settle().await;
+    world.observe().await;
     let stream = world.stream(&name.0)?;
     let open = attachments(world, &stream)?.iter().filter(|s| s.opened && s.ended.is_none()).count();
     world.judge(&["IMPL-8.16", "KS-9.2"], open == 0, || {

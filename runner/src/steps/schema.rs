@@ -121,7 +121,7 @@ pub(crate) fn is(value: &Value, expected: &str) -> bool {
 /// Every PRODUCER and SUBSCRIBE of the topic carries a schema of this type, everywhere the same.
 #[then(expr = "every attachment to {topic} tells the schema {word}")]
 async fn told(world: &mut World, topic: Topic, kind: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let full = world.topic(&topic.0)?;
     let wire = world.wire()?;
     let mut topics = BTreeSet::new();

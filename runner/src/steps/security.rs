@@ -95,7 +95,7 @@ async fn expires(world: &mut World, token: String) -> Step {
 /// Each AUTH_CHALLENGE was answered on its connection, with this token.
 #[then(expr = "every question for credentials was answered with the token {string}")]
 async fn answered(world: &mut World, token: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let wire = world.wire()?;
     let mut open: BTreeMap<u64, usize> = BTreeMap::new();
     for (_, conn, command) in wire.from_brokers() {
@@ -126,7 +126,7 @@ async fn answered(world: &mut World, token: String) -> Step {
 /// Each CONNECT after the mark shows this token, as the method `token` has it.
 #[then(expr = "every connection since the mark was opened with the token {string}")]
 async fn opened_with(world: &mut World, token: String) -> Step {
-    world.settle().await;
+    world.observe().await;
     let mark = marked(world)?;
     let wire = world.wire()?;
     let mut opened = 0;
@@ -150,7 +150,7 @@ async fn opened_with(world: &mut World, token: String) -> Step {
 /// Every connection speaks TLS, and there is more than one.
 #[then("every connection of the client is over TLS")]
 async fn over_tls(world: &mut World) -> Step {
-    world.settle().await;
+    world.observe().await;
     let wire = world.wire()?;
     let mut brokers = std::collections::BTreeSet::new();
     for record in wire.records() {

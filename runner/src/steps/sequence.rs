@@ -27,11 +27,11 @@ async fn enabled(world: &mut World) -> Step {
 /// This many receipts were lost on their way: what they are about is stored, and the client does not know.
 #[when(expr = "{int} receipts are lost")]
 async fn receipts_lost(world: &mut World, count: usize) -> Step {
-    let control = world.control().await?;
+    let faults = world.faults().await?;
     let mut from = 0;
     for _ in 0..count {
         let lost = |r: &Record| matches!(&r.event, Event::Fault { command: "SEND_RECEIPT", .. });
-        from = control.wait_for_from(from, lost).await.n + 1;
+        from = faults.wait_for_from(from, lost).await.n + 1;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cucumber::{gherkin, given, then, when};
 
+use super::encryption::consumer_option;
 use super::params::{ClientName, StreamName, Topic, initial_position, number, options};
 use super::produce::await_sends;
 use super::schema::schema;
@@ -14,7 +15,10 @@ use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};
 
 /// What a failed subscribe can break.
-const SUBSCRIBE: [&str; 12] = [
+pub(super) const SUBSCRIBE: [&str; 15] = [
+    "API-4.4.1",
+    "API-4.4.3",
+    "CONF-3.4",
     "API-4.1",
     "WIRE-6.2.6",
     "IMPL-8.4",
@@ -29,7 +33,22 @@ const SUBSCRIBE: [&str; 12] = [
     "API-2.7",
 ];
 /// What it can break that a message does not come, or one that must not.
-const RECEIVE: [&str; 21] = [
+const RECEIVE: [&str; 36] = [
+    "CONF-3.9",
+    "CONF-3.10",
+    "API-4.4.1",
+    "API-4.4.2",
+    "API-4.4.3",
+    "API-4.4.4",
+    "API-4.4.5",
+    "API-4.4.6",
+    "IMPL-6.10",
+    "WIRE-7.5",
+    "WIRE-7.6",
+    "WIRE-7.10",
+    "WIRE-7.12",
+    "WIRE-11.8",
+    "CONF-3.4",
     "API-2.8",
     "API-4.1.12",
     "API-6.6",
@@ -94,7 +113,7 @@ async fn stream_with(world: &mut World, name: StreamName, topic: Topic, step: &g
 #[when(expr = "the application starts to subscribe {stream} on {topic} with subscription {string}")]
 async fn start(world: &mut World, name: StreamName, topic: Topic, subscription: String) -> Step {
     let options = StreamOptions { subscription: Some(subscription), ..Default::default() };
-    let options = announce(world, &name.0, &topic.0, options)?;
+    let options = announce(world, &name.0, Some(&topic.0), options)?;
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let alias = name.0.clone();
@@ -128,7 +147,7 @@ async fn subscribed(world: &mut World, name: StreamName) -> Step {
 /// Subscribing in the hope of a failure, which a later step judges.
 #[when(expr = "the application tries to subscribe {stream} on {topic} with")]
 async fn try_with(world: &mut World, name: StreamName, topic: Topic, step: &gherkin::Step) -> Step {
-    let options = announce(world, &name.0, &topic.0, stream_options(world, step)?)?;
+    let options = announce(world, &name.0, Some(&topic.0), stream_options(world, step)?)?;
     let object = world.client_object(THE).await;
     let client = world.client().await;
     let subscribed = world.within(client.subscribe_stream(object, options)).await;
@@ -176,7 +195,7 @@ async fn subscribe(
     topic: &str,
     options: StreamOptions,
 ) -> Step {
-    let options = announce(world, alias, topic, options)?;
+    let options = announce(world, alias, Some(topic), options)?;
     let object = world.client_object(client).await;
     let client = world.client().await;
     let subscribed = world.within(client.subscribe_stream(object, options)).await;
@@ -184,11 +203,11 @@ async fn subscribe(
     ready(world, alias, id)
 }
 
-/// Notes who is about to subscribe, and completes the options.
-fn announce(
+/// Notes who is about to subscribe, and completes the options. `None` for the topic of a namespace's consumer.
+pub(super) fn announce(
     world: &mut World,
     alias: &str,
-    topic: &str,
+    topic: Option<&str>,
     options: StreamOptions,
 ) -> Result<StreamOptions, Trouble> {
     let name = options.name.clone().unwrap_or_else(|| match alias {
@@ -196,12 +215,14 @@ fn announce(
         alias => alias.to_owned(),
     });
     let subscription = options.subscription.clone().unwrap_or_default();
-    let stream = Stream { id: None, topic: topic.to_owned(), subscription, name: name.clone() };
+    let full = topic.map(|topic| world.topic(topic)).transpose()?;
+    let topic = topic.unwrap_or_default().to_owned();
+    let stream = Stream { id: None, topic, subscription, name: name.clone() };
     world.streams.insert(alias.to_owned(), stream);
-    Ok(StreamOptions { topic: Some(world.topic(topic)?), name: Some(name), ..options })
+    Ok(StreamOptions { topic: full, name: Some(name), ..options })
 }
 
-fn ready(world: &mut World, alias: &str, id: ConsumerId) -> Step {
+pub(super) fn ready(world: &mut World, alias: &str, id: ConsumerId) -> Step {
     let stream = world.streams.get_mut(alias).ok_or_else(|| Trouble::new("nobody announced it"))?;
     stream.id = Some(id);
     Ok(())
@@ -221,6 +242,7 @@ fn stream_options(world: &World, step: &gherkin::Step) -> Result<StreamOptions, 
             "ack group time" => {
                 made.ack_group_time_ms = Some(number(&name, value.trim_end_matches("ms"))?);
             }
+            other if consumer_option(&mut made.encryption, other, &value)? => {}
             other => match other.strip_prefix("property ") {
                 Some(property) => made.properties.push((property.to_owned(), value)),
                 None => return Err(Trouble(format!("a stream consumer has no option {other:?}"))),
@@ -364,7 +386,11 @@ async fn acknowledge(world: &mut World, alias: &str, number: usize) -> Step {
         .ok_or_else(|| Trouble(format!("the consumer gave fewer than {number} messages")))?;
     let client = world.client().await;
     let done = world.within(client.acknowledge_cumulative(id, message)).await;
-    world.expect(&["API-4.1.6", "IMPL-6.3", "IMPL-6.5"], done, "the cumulative acknowledgement");
+    world.expect(
+        &["IMPL-6.11", "API-4.4.6", "API-4.1.6", "IMPL-6.3", "IMPL-6.5"],
+        done,
+        "the cumulative acknowledgement",
+    );
     world.acknowledged.extend(upto.into_iter().map(|(_, value)| value));
     world.settle().await;
     Ok(())
@@ -433,7 +459,10 @@ async fn exactly_the_rest(world: &mut World, name: StreamName) -> Step {
             let lost: Vec<String> = missing.into_iter().collect();
             world.broken(
                 &[
+                    "IMPL-6.6",
                     "IMPL-6.8",
+                    "IMPL-6.9",
+                    "IMPL-6.10",
                     "IMPL-6.3",
                     "IMPL-6.2",
                     "API-4.1.3",
@@ -461,7 +490,11 @@ async fn exactly_the_rest(world: &mut World, name: StreamName) -> Step {
 }
 
 /// What it can break that an acknowledged message comes again.
-const ACKNOWLEDGED: [&str; 10] = [
+const ACKNOWLEDGED: [&str; 14] = [
+    "API-4.4.6",
+    "IMPL-6.6",
+    "IMPL-6.7",
+    "WIRE-7.11",
     "IMPL-6.1",
     "API-4.1.6",
     "IMPL-6.3",

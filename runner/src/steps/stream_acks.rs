@@ -19,8 +19,9 @@ struct Story {
     acks: Vec<WireAck>,
 }
 
+/// Whoever asks for it only looks.
 async fn story(world: &mut World, alias: &str) -> Result<Story, Trouble> {
-    world.settle().await;
+    world.observe().await;
     let stream = world.stream(alias)?;
     let wire = world.wire()?;
     let topic = world.topic(&stream.topic)?;
@@ -153,7 +154,6 @@ async fn delivered_since(world: &mut World, segment: u64, name: StreamName) -> S
 /// The broker has nothing of a segment to give to the consumer any more.
 #[then(expr = "no message of segment {int} went to {stream} since the mark")]
 async fn not_delivered_since(world: &mut World, segment: u64, name: StreamName) -> Step {
-    world.settle().await;
     let mark = world.marks.get("mark").copied().ok_or_else(|| Trouble::new("no step marked the journal"))?;
     let story = story(world, &name.0).await?;
     let came = story.deliveries.iter().filter(|d| d.n > mark && d.segment == segment).count();

@@ -45,13 +45,18 @@ async fn open(world: &mut World, name: TxnName, seconds: u64) -> Step {
     Ok(())
 }
 
-/// Opening a transaction in the hope of a failure, which a later step judges.
+/// Opening a transaction in the hope of a failure, which a later step judges. A client may look for coordinators as early
+/// as when it is built.
 #[when("the application tries to open a transaction")]
 async fn try_open(world: &mut World) -> Step {
-    let object = world.client_object(THE).await;
-    let client = world.client().await;
-    let opened = world.within(client.new_transaction(object, TRANSACTION_TIMEOUT_MS)).await;
-    world.tried(opened.map(|_| ()));
+    let opened = match world.try_client_object(THE).await {
+        Ok(object) => {
+            let client = world.client().await;
+            world.within(client.new_transaction(object, TRANSACTION_TIMEOUT_MS)).await.map(|_| ())
+        }
+        Err(e) => Err(e),
+    };
+    world.tried(opened);
     Ok(())
 }
 
@@ -151,6 +156,26 @@ async fn abort(world: &mut World, txn: TxnName) -> Step {
 async fn try_commit(world: &mut World, txn: TxnName) -> Step {
     let outcome = end(world, &txn, true).await?;
     world.tried(outcome);
+    Ok(())
+}
+
+/// Two transactions acknowledged one message. Which acknowledgement came first is the client's affair, as it may send them
+/// when the calls have ended; the other transaction cannot commit. It is called "refused" from here on.
+#[then(expr = "{txn} and {txn} cannot both commit")]
+async fn one_commits(world: &mut World, one: TxnName, other: TxnName) -> Step {
+    let outcomes = [end(world, &one, true).await?, end(world, &other, true).await?];
+    let requirements = ["ERR-2.13", "API-6.1"];
+    let (refused, error) = match outcomes {
+        [Err(error), Ok(())] => (one, error),
+        [Ok(()), Err(error)] => (other, error),
+        [Ok(()), Ok(())] => {
+            let both = "both transactions committed, and both had acknowledged the message";
+            world.broken(&requirements, both.to_owned())
+        }
+        [Err(error), Err(_)] => world.surprise(&requirements, error, "the commit of either transaction"),
+    };
+    world.transactions.insert("refused".to_owned(), world.transaction(&refused.0)?);
+    world.tried(Err(error));
     Ok(())
 }
 

@@ -5,13 +5,16 @@
 
 use bytes::Bytes;
 use sim_broker::control::Control;
-use stc_proto::pulsar::MessageMetadata;
-use stc_proto::{Entry, HashRange, KeyHash, SegmentName};
+use stc_proto::name::Domain;
+use stc_proto::pulsar::{KeyValue, MessageMetadata};
+use stc_proto::{Entry, HashRange, KeyHash, SegmentName, TopicName};
 
 use crate::judge::Trouble;
 use crate::target::Broker;
 use crate::wire;
 
+mod brokers;
+pub mod classic;
 mod link;
 pub mod reader;
 pub mod writer;
@@ -35,6 +38,10 @@ pub struct StoredMessage {
     pub key: Option<String>,
     /// Its payload.
     pub payload: Vec<u8>,
+    /// Its properties.
+    pub properties: Vec<KeyValue>,
+    /// The application's own time for it, in ms since 1970; 0 for none.
+    pub event_time: u64,
     /// The entry's outer metadata.
     pub metadata: MessageMetadata,
 }
@@ -61,16 +68,18 @@ impl StoredMessage {
 pub async fn of(broker: &Broker, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
     match &broker.cluster {
         Some(cluster) => in_cluster(&cluster.control(), topic),
-        None => reader::read(&broker.service_url, &broker.admin, topic).await,
+        None => reader::read(&broker.own_url, &broker.admin, topic).await,
     }
 }
 
-/// The same of a simulated cluster, by its control API.
+/// The same of a simulated cluster, by its control API. A classic topic that was migrated is the scalable one of its name.
 ///
 /// # Errors
 /// When the topic does not exist, or an entry cannot be read.
 pub fn in_cluster(control: &Control, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
     let mut found = Vec::new();
+    let scalable = TopicName::parse(topic)?.with_domain(Domain::Topic);
+    let topic = if control.current_dag(scalable.as_str()).is_ok() { scalable.as_str() } else { topic };
     // What no consumer may see, a reader over the wire does not see either.
     for stored in control.stored(topic)?.into_iter().filter(|stored| stored.visible) {
         let position = (stored.position.ledger, stored.position.entry);
@@ -99,6 +108,8 @@ fn messages(topic: &str, position: (u64, u64), bytes: Bytes) -> Result<Vec<Store
         entry_size,
         key: message.key,
         payload: message.payload,
+        properties: message.properties,
+        event_time: message.event_time,
         metadata: entry.metadata.clone(),
     };
     Ok(members.into_iter().enumerate().map(stored).collect())

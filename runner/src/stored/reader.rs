@@ -4,21 +4,20 @@
 //! is then read from its first entry to its last by a non-durable subscription of the suite's own, which leaves
 //! nothing behind. This is no client under test and shares no code with the reference client: it speaks `stc_proto`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::Method;
 use bytes::Bytes;
 use serde::Deserialize;
 use stc_proto::name::Domain;
-use stc_proto::pulsar::command_lookup_topic_response::LookupType;
 use stc_proto::pulsar::command_subscribe::{InitialPosition, SubType};
 use stc_proto::pulsar::{
-    CommandCloseConsumer, CommandFlow, CommandGetLastMessageId, CommandLookupTopic, CommandSubscribe,
+    CommandCloseConsumer, CommandFlow, CommandGetLastMessageId, CommandMessage, CommandSubscribe,
     MessageIdData,
 };
 use stc_proto::{Command, Entry, SegmentName, TopicName};
 
+use super::brokers::Brokers;
 use super::link::{Link, unexpected};
 use super::{StoredMessage, messages, sorted};
 use crate::judge::Trouble;
@@ -33,15 +32,12 @@ const LIMIT: Duration = Duration::from_secs(45);
 /// How many messages a topic may send before it is asked for more.
 const PERMITS: u32 = 10_000;
 
-/// How often a lookup may be redirected.
-const REDIRECTS: usize = 10;
-
 /// Everything stored under a topic of the broker at these places, in the order of [`super::of`].
 ///
 /// # Errors
 /// When the topic does not exist, the broker cannot be read from, or an entry does not parse.
 pub async fn read(service_url: &str, admin: &Admin, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
-    let mut reader = Reader { service: addresses(service_url)?, links: BTreeMap::new(), consumers: 0 };
+    let mut reader = Reader { brokers: Brokers::elsewhere(service_url)?, consumers: 0 };
     let mut at = String::from("the admin REST");
     let work = async {
         let mut found = Vec::new();
@@ -55,14 +51,6 @@ pub async fn read(service_url: &str, admin: &Admin, topic: &str) -> Result<Vec<S
     };
     let read = tokio::time::timeout(LIMIT, work).await;
     read.unwrap_or_else(|_| Err(Trouble(format!("reading what {at} stores does not end"))))
-}
-
-/// `host:port` of each broker that a service URL names.
-fn addresses(service_url: &str) -> Result<Vec<String>, Trouble> {
-    let hosts = service_url.strip_prefix("pulsar://").ok_or_else(|| {
-        Trouble(format!("stored messages are read from a pulsar:// URL, and this is {service_url:?}"))
-    })?;
-    Ok(hosts.trim_end_matches('/').split(',').map(str::to_owned).collect())
 }
 
 /// The topics that store what is sent to `name`, in the order of their segment ids or partition numbers.
@@ -102,10 +90,7 @@ struct Partitions {
 type Position = (u64, u64);
 
 struct Reader {
-    /// `host:port` of the brokers of the service URL.
-    service: Vec<String>,
-    /// Connections by address and, behind a proxy, broker.
-    links: BTreeMap<(String, Option<String>), Link>,
+    brokers: Brokers,
     /// Consumer ids that are used up.
     consumers: u64,
 }
@@ -113,10 +98,9 @@ struct Reader {
 impl Reader {
     /// All entries of one topic, in stored order.
     async fn entries(&mut self, topic: &TopicName) -> Result<Vec<(Position, Bytes)>, Trouble> {
-        let place = self.lookup(topic).await?;
         self.consumers += 1;
         let consumer_id = self.consumers;
-        let link = self.link(place).await?;
+        let link = self.brokers.serving(topic).await?;
         let request_id = link.request_id();
         let earliest = MessageIdData { ledger_id: u64::MAX, entry_id: u64::MAX, ..MessageIdData::default() };
         let subscribe = CommandSubscribe {
@@ -136,69 +120,33 @@ impl Reader {
             Command::Success(_) => {}
             other => return Err(unexpected("SUBSCRIBE", &other)),
         }
-        let entries = match last(link, consumer_id).await? {
+        let mut entries = match last(link, consumer_id).await? {
             Some(last) => until(link, consumer_id, last).await?,
-            None => Vec::new(),
+            None => {
+                link.send(CommandFlow { consumer_id, message_permits: PERMITS }).await?;
+                Vec::new()
+            }
         };
         let request_id = link.request_id();
         let close = CommandCloseConsumer { consumer_id, request_id, ..CommandCloseConsumer::default() };
         link.send(close).await?;
-        while !matches!(link.next().await?.command, Command::Success(s) if s.request_id == request_id) {}
-        Ok(entries)
-    }
-
-    /// Where a topic is served: the address to connect to, and the broker behind it if that is a proxy.
-    async fn lookup(&mut self, topic: &TopicName) -> Result<(String, Option<String>), Trouble> {
-        let service = self.service.first().cloned().ok_or_else(|| Trouble::new("no service URL"))?;
-        let (mut ask, mut authoritative) = ((service.clone(), None), false);
-        for _ in 0..REDIRECTS {
-            let link = self.link(ask.clone()).await?;
-            let request_id = link.request_id();
-            let lookup = CommandLookupTopic {
-                topic: topic.to_string(),
-                request_id,
-                authoritative: Some(authoritative),
-                ..CommandLookupTopic::default()
-            };
-            link.send(lookup).await?;
-            let answer = match link.next().await?.command {
-                Command::LookupResponse(answer) => answer,
-                other => return Err(unexpected("LOOKUP", &other)),
-            };
-            let broker = answer.broker_service_url.as_deref().map(addresses).transpose()?;
-            let broker = broker.and_then(|hosts| hosts.into_iter().next());
-            let proxied = answer.proxy_through_service_url == Some(true);
-            let place = match broker {
-                Some(broker) if !proxied || broker == service => (broker, None),
-                Some(broker) => (service.clone(), Some(broker)),
-                None => {
-                    let message = answer.message.unwrap_or_default();
-                    return Err(Trouble(format!("LOOKUP of {topic} failed: {message}")));
-                }
-            };
-            match answer.response.and_then(|r| LookupType::try_from(r).ok()) {
-                Some(LookupType::Connect) => return Ok(place),
-                Some(LookupType::Redirect) => {
-                    (ask, authoritative) = (place, answer.authoritative.unwrap_or(false));
-                }
-                Some(LookupType::Failed) | None => {
-                    return Err(Trouble(format!("LOOKUP of {topic} failed: {:?}", answer.message)));
-                }
+        // What comes until the close is answered is stored as well: 5.0.1 goes on saying that a segment is empty, or where
+        // it ends, when more has come (docs/divergences.md, B51).
+        loop {
+            let frame = link.next().await?;
+            match frame.command {
+                Command::Success(success) if success.request_id == request_id => return Ok(entries),
+                Command::Message(message) => entries.push(entry(&message, frame.payload)?),
+                _ => {}
             }
         }
-        Err(Trouble(format!("LOOKUP of {topic} was redirected {REDIRECTS} times")))
     }
+}
 
-    async fn link(&mut self, place: (String, Option<String>)) -> Result<&mut Link, Trouble> {
-        use std::collections::btree_map::Entry as Slot;
-        Ok(match self.links.entry(place) {
-            Slot::Occupied(slot) => slot.into_mut(),
-            Slot::Vacant(slot) => {
-                let link = Link::open(&slot.key().0, slot.key().1.as_deref()).await?;
-                slot.insert(link)
-            }
-        })
-    }
+/// What a MESSAGE brings.
+fn entry(message: &CommandMessage, payload: Option<Bytes>) -> Result<(Position, Bytes), Trouble> {
+    let bytes = payload.ok_or_else(|| Trouble::new("a MESSAGE without an entry"))?;
+    Ok(((message.message_id.ledger_id, message.message_id.entry_id), bytes))
 }
 
 /// The position of the last entry; `None` when there is none.
@@ -226,8 +174,7 @@ async fn until(link: &mut Link, consumer_id: u64, last: Position) -> Result<Vec<
         let frame = link.next().await?;
         match frame.command {
             Command::Message(message) => {
-                let position = (message.message_id.ledger_id, message.message_id.entry_id);
-                let bytes = frame.payload.ok_or_else(|| Trouble::new("a MESSAGE without an entry"))?;
+                let (position, bytes) = entry(&message, frame.payload)?;
                 // An entry costs a permit for each of its messages.
                 let spent = wire::messages(&Entry::parse(bytes.clone())?).len();
                 let message_permits = u32::try_from(spent)?;

@@ -6,10 +6,11 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use sim_broker::core::ids::{BrokerId, ConnId};
 use sim_broker::core::journal::{Direction, Event};
 use stc_proto::{Frame, FrameError, frame};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::net::TcpStream;
 
-use super::{Tap, rewrite};
+use super::address::Address;
+use super::{Tap, rewrite, tls};
 
 /// How large a frame may be, in bytes; far above what brokers allow by default.
 const LARGEST: usize = 128 << 20;
@@ -19,29 +20,32 @@ pub(super) async fn run(
     tap: Tap,
     client: TcpStream,
     peer: SocketAddr,
-    upstream: String,
+    upstream: Address,
     broker: BrokerId,
     conn: ConnId,
 ) {
-    let note = |event| tap.record(broker, conn, Direction::Internal, event);
-    note(Event::TcpOpen { peer: peer.to_string(), tls: false });
-    let server = match TcpStream::connect(&upstream).await {
-        Ok(server) => server,
-        Err(e) => {
-            note(Event::TcpClose { side: "broker", reason: format!("{upstream}: {e}") });
-            return;
-        }
+    let note = |event| tap.record(Some(broker), Some(conn), Direction::Internal, event);
+    let certificate = tap.options().certificate.as_ref();
+    note(Event::TcpOpen { peer: peer.to_string(), tls: certificate.is_some() });
+    let client = match tls::accept(certificate, client).await {
+        Ok(client) => client,
+        Err(reason) => return note(Event::TcpClose { side: "client", reason }),
     };
-    let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let (from_client, to_client) = client.into_split();
-    let (from_broker, to_broker) = server.into_split();
-    let up = Way { tap: &tap, broker, conn, direction: Direction::ToBroker };
-    let down = Way { tap: &tap, broker, conn, direction: Direction::ToClient };
+    let server = match tls::connect(tap.options(), &upstream).await {
+        Ok(server) => server,
+        Err(reason) => return note(Event::TcpClose { side: "broker", reason }),
+    };
+    let (from_client, mut to_client) = split(client);
+    let (from_broker, mut to_broker) = split(server);
+    let way = |direction| Way { tap: &tap, broker, conn, direction, by_tls: upstream.tls };
+    let (up, down) = (way(Direction::ToBroker), way(Direction::ToClient));
     let (side, reason) = tokio::select! {
-        reason = up.relay(from_client, to_broker) => ("client", reason),
-        reason = down.relay(from_broker, to_client) => ("broker", reason),
+        reason = up.relay(from_client, &mut to_broker) => ("client", reason),
+        reason = down.relay(from_broker, &mut to_client) => ("broker", reason),
     };
     note(Event::TcpClose { side, reason });
+    // TLS has a goodbye of its own. Whoever is gone already does not need it.
+    let _ = tokio::join!(to_client.shutdown(), to_broker.shutdown());
 }
 
 /// One way of a connection.
@@ -50,11 +54,13 @@ struct Way<'a> {
     broker: BrokerId,
     conn: ConnId,
     direction: Direction,
+    /// Whether the broker is spoken to by TLS.
+    by_tls: bool,
 }
 
 impl Way<'_> {
     /// Why it ended.
-    async fn relay(&self, mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> String {
+    async fn relay(&self, mut from: impl AsyncRead + Unpin, to: &mut (impl AsyncWrite + Unpin)) -> String {
         let mut buffer = BytesMut::new();
         loop {
             while let Some(frame) = take(&mut buffer) {
@@ -68,6 +74,9 @@ impl Way<'_> {
                 if let Err(e) = sent {
                     return e.to_string();
                 }
+            }
+            if let Err(e) = to.flush().await {
+                return e.to_string();
             }
             match from.read_buf(&mut buffer).await {
                 Ok(0) => return "it closed the connection".to_owned(),
@@ -90,19 +99,20 @@ impl Way<'_> {
         };
         self.tell(Event::Frame(frame.clone()));
         let to_client = self.direction == Direction::ToClient;
-        if to_client && rewrite::urls(&mut frame.command, &mut |url| self.tap.local_url(url)) {
+        let mut told = |plain: Option<&str>, tls: Option<&str>| self.tap.told(plain, tls, self.by_tls);
+        if to_client && rewrite::urls(&mut frame.command, &mut told) {
             return frame.to_bytes();
         }
         bytes
     }
 
     fn tell(&self, event: Event) {
-        self.tap.record(self.broker, self.conn, self.direction, event);
+        self.tap.record(Some(self.broker), Some(self.conn), self.direction, event);
     }
 }
 
 /// Takes the bytes of one frame off the buffer; `None` when there is no whole one yet.
-fn take(buffer: &mut BytesMut) -> Option<Result<Bytes, String>> {
+pub(crate) fn take(buffer: &mut BytesMut) -> Option<Result<Bytes, String>> {
     let size: [u8; 4] = buffer.get(..4)?.try_into().ok()?;
     let total = u32::from_be_bytes(size) as usize;
     if total > LARGEST {
@@ -111,7 +121,8 @@ fn take(buffer: &mut BytesMut) -> Option<Result<Bytes, String>> {
     (buffer.len() >= 4 + total).then(|| Ok(buffer.split_to(4 + total).freeze()))
 }
 
-fn decode(mut bytes: Bytes) -> Result<Frame, FrameError> {
+/// Decodes the bytes of one frame.
+pub(crate) fn decode(mut bytes: Bytes) -> Result<Frame, FrameError> {
     let malformed = || FrameError::Malformed("a frame without a command".to_owned());
     let size: [u8; 4] = bytes.get(4..8).and_then(|b| b.try_into().ok()).ok_or_else(malformed)?;
     let size = u32::from_be_bytes(size) as usize;

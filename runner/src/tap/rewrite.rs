@@ -1,13 +1,25 @@
-//! The URLs of other brokers in what a broker says to a client.
+//! The URLs of brokers in what a broker says to a client.
 
 use stc_proto::Command;
 
-/// Replaces each plain URL by what `local` has for it, and takes away the URLs for TLS, which would lead past the tap.
-/// Whether there was any.
-pub(super) fn urls(command: &mut Command, local: &mut dyn FnMut(&str) -> Option<String>) -> bool {
+/// What a client is told of a broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Urls {
+    pub(crate) plain: String,
+    /// Only where the tap speaks TLS to clients.
+    pub(crate) tls: Option<String>,
+}
+
+/// What a client is told of a broker that called itself by these two URLs, plain and for TLS; `None` to leave them.
+pub(crate) type Told<'a> = dyn FnMut(Option<&str>, Option<&str>) -> Option<Urls> + 'a;
+
+/// Replaces the URLs of each broker by what `told` has for its plain one and its one for TLS. Whether there was any.
+pub(crate) fn urls(command: &mut Command, told: &mut Told<'_>) -> bool {
     let mut pairs: Vec<(&mut Option<String>, &mut Option<String>)> = Vec::new();
     let mut changed = false;
     match command {
+        // The client stays at its service URL, and names the broker there when it connects.
+        Command::LookupResponse(c) if c.proxy_through_service_url == Some(true) => {}
         Command::LookupResponse(c) => {
             pairs.push((&mut c.broker_service_url, &mut c.broker_service_url_tls));
         }
@@ -21,11 +33,12 @@ pub(super) fn urls(command: &mut Command, local: &mut dyn FnMut(&str) -> Option<
         Command::ScalableTopicUpdate(c) => {
             if let Some(dag) = &mut c.dag {
                 for segment in &mut dag.segment_brokers {
-                    if let Some(url) = local(&segment.broker_url) {
-                        segment.broker_url = url;
+                    let plain = Some(segment.broker_url.as_str()).filter(|url| !url.is_empty());
+                    if let Some(urls) = told(plain, segment.broker_url_tls.as_deref()) {
+                        segment.broker_url = urls.plain;
+                        segment.broker_url_tls = urls.tls;
                         changed = true;
                     }
-                    changed |= segment.broker_url_tls.take().is_some();
                 }
                 pairs.push((&mut dag.controller_broker_url, &mut dag.controller_broker_url_tls));
             }
@@ -37,11 +50,11 @@ pub(super) fn urls(command: &mut Command, local: &mut dyn FnMut(&str) -> Option<
         _ => {}
     }
     for (plain, tls) in pairs {
-        if let Some(url) = plain.as_deref().and_then(&mut *local) {
-            *plain = Some(url);
+        if let Some(urls) = told(plain.as_deref(), tls.as_deref()) {
+            *plain = Some(urls.plain);
+            *tls = urls.tls;
             changed = true;
         }
-        changed |= tls.take().is_some();
     }
     changed
 }

@@ -151,11 +151,15 @@ async fn in_process(router: Router, builder: Builder, body: Option<Json>) -> Res
 }
 
 fn over_http(builder: Builder, body: Option<Json>) -> Result<Answer, String> {
-    let agent = ureq::Agent::new_with_config(
-        ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT)).build(),
-    );
     let builder = builder.header(header::CONTENT_TYPE, "application/json");
     let request = builder.body(body.map(|b| b.to_string()).unwrap_or_default()).map_err(|e| e.to_string())?;
+    let mut config =
+        ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT));
+    if request.method() != Method::GET {
+        // ureq repeats nothing that may have a body elsewhere: the redirect is the answer.
+        config = config.max_redirects(0);
+    }
+    let agent = ureq::Agent::new_with_config(config.build());
     let mut response = agent.run(request).map_err(|e| e.to_string())?;
     let status = response.status().as_u16();
     let body = response

@@ -12,9 +12,12 @@ use stc_reports::TargetKind;
 
 use crate::feature::Need;
 use crate::judge::Trouble;
+use crate::proxy::Proxy;
 use admin::Admin;
+use faults::Faults;
 
 pub mod admin;
+pub mod faults;
 pub mod layout;
 
 /// What a run is about.
@@ -26,6 +29,13 @@ pub enum TargetConfig {
     Tcp,
     /// A broker elsewhere, shared by all scenarios.
     Url {
+        /// Binary service URL, `pulsar://host:port`.
+        service_url: String,
+        /// Admin URL, `http://host:port`.
+        admin_url: String,
+    },
+    /// The same, through a proxy of each scenario's own that gives the journal and strikes frames.
+    Proxied {
         /// Binary service URL, `pulsar://host:port`.
         service_url: String,
         /// Admin URL, `http://host:port`.
@@ -44,7 +54,7 @@ impl TargetConfig {
         match self {
             TargetConfig::Memory => TargetKind::Memory,
             TargetConfig::Tcp => TargetKind::Tcp,
-            TargetConfig::Url { .. } => TargetKind::Url,
+            TargetConfig::Url { .. } | TargetConfig::Proxied { .. } => TargetKind::Url,
         }
     }
 
@@ -52,8 +62,18 @@ impl TargetConfig {
     pub fn offers(&self) -> &'static [Need] {
         match self {
             TargetConfig::Memory => &Need::ALL,
-            TargetConfig::Tcp => &[Need::Control, Need::Journal],
+            TargetConfig::Tcp => &[Need::Control, Need::Faults, Need::Journal],
+            TargetConfig::Proxied { .. } => &[Need::Faults, Need::Journal],
             TargetConfig::Url { .. } => &[],
+        }
+    }
+
+    /// Service and admin URL of a broker elsewhere.
+    pub fn elsewhere(&self) -> Option<(&str, &str)> {
+        match self {
+            TargetConfig::Memory | TargetConfig::Tcp => None,
+            TargetConfig::Url { service_url, admin_url }
+            | TargetConfig::Proxied { service_url, admin_url } => Some((service_url, admin_url)),
         }
     }
 }
@@ -70,6 +90,9 @@ pub struct Setup {
     pub without: Vec<Feature>,
     /// How many transaction coordinators.
     pub coordinators: u32,
+    /// Whether the coordinators are spread over the brokers. Else the first broker leads them all until a scenario says
+    /// otherwise: only those about finding coordinators depend on whether a client can.
+    pub coordinators_spread: bool,
     /// Whether segments have entry buckets.
     pub entry_buckets: bool,
     /// Whether every command of the brokers has fields that no release knows.
@@ -89,6 +112,7 @@ impl Setup {
             profile: profile.to_owned(),
             brokers: 3,
             coordinators: 16,
+            coordinators_spread: false,
             without: Vec::new(),
             entry_buckets: true,
             unknown_fields: false,
@@ -107,6 +131,7 @@ impl Setup {
         let mut config = ClusterConfig::new(profile);
         config.brokers = self.brokers;
         config.coordinators = self.coordinators;
+        config.coordinators_at = (!self.coordinators_spread).then_some(BrokerId(0));
         config.unknown_fields = self.unknown_fields;
         config.security = self.security.clone();
         config.seed = self.seed;
@@ -145,12 +170,16 @@ pub struct BrokerTls {
 pub struct Broker {
     /// Where clients connect: every broker of a simulated cluster, since any of them may die.
     pub service_url: String,
+    /// Where the suite itself connects to brokers elsewhere, which leaves no trace in the journal.
+    pub own_url: String,
     /// Where clients connect for TLS, and what they have to trust, on clusters that speak it.
     pub tls: Option<BrokerTls>,
     /// Admin REST of the first broker.
     pub admin: Admin,
     /// The simulated cluster, if it is one.
     pub cluster: Option<SimCluster>,
+    /// What stands in front of brokers elsewhere, if it does.
+    pub proxy: Option<Proxy>,
     /// Whether clients in this process open in-memory links to [`Broker::cluster`].
     pub in_memory: bool,
 }
@@ -167,54 +196,96 @@ impl Broker {
     /// When the profile is unknown or no port is free.
     pub async fn start(target: &TargetConfig, setup: &Setup) -> Result<Broker, Trouble> {
         match target {
-            TargetConfig::Url { service_url, admin_url } => Ok(Broker {
-                service_url: service_url.clone(),
-                tls: None,
-                admin: Admin::http(admin_url.clone(), None),
-                cluster: None,
-                in_memory: false,
-            }),
+            TargetConfig::Url { service_url, admin_url } => Ok(Broker::elsewhere(service_url, admin_url)),
+            TargetConfig::Proxied { service_url, admin_url } => {
+                let proxy = Proxy::start(service_url)?;
+                Ok(Broker {
+                    service_url: proxy.service_url(),
+                    proxy: Some(proxy),
+                    ..Broker::elsewhere(service_url, admin_url)
+                })
+            }
             TargetConfig::Memory => {
                 let cluster = match setup.certificate()? {
                     Some(tls) => SimCluster::in_memory_with_tls(setup.cluster()?, tls),
                     None => SimCluster::in_memory(setup.cluster()?),
                 };
                 let router = sim_broker::admin::router(cluster.clone(), BrokerId(0));
-                Ok(Broker {
-                    service_url: every_broker(&cluster),
-                    tls: by_tls(&cluster),
-                    admin: Admin::in_process(router, setup.token()),
-                    cluster: Some(cluster),
-                    in_memory: true,
-                })
+                Ok(Broker::simulated(cluster, Admin::in_process(router, setup.token()), true))
             }
             TargetConfig::Tcp => {
                 let tls = setup.certificate()?.map(TlsOptions::new);
                 let options = TcpOptions { tls, ..TcpOptions::default() };
                 let cluster = SimCluster::tcp(setup.cluster()?, options).await?;
                 let admin = cluster.admin_urls().into_iter().next();
-                Ok(Broker {
-                    service_url: every_broker(&cluster),
-                    tls: by_tls(&cluster),
-                    admin: Admin::http(
-                        admin.ok_or_else(|| Trouble::new("the cluster has no admin URL"))?,
-                        setup.token(),
-                    ),
-                    cluster: Some(cluster),
-                    in_memory: false,
-                })
+                let admin = admin.ok_or_else(|| Trouble::new("the cluster has no admin URL"))?;
+                Ok(Broker::simulated(cluster, Admin::http(admin, setup.token()), false))
             }
         }
     }
 
+    /// The first address of the service URL alone: in a simulated cluster the first broker, where the coordinators are
+    /// unless a scenario says otherwise.
+    pub fn first_address(&self) -> String {
+        self.service_url.split_once(',').map_or(&*self.service_url, |(first, _)| first).to_owned()
+    }
+
+    /// A simulated cluster. `in_memory` says whether clients in this process open in-memory links to it.
+    pub fn simulated(cluster: SimCluster, admin: Admin, in_memory: bool) -> Broker {
+        Broker {
+            service_url: every_broker(&cluster),
+            own_url: every_broker(&cluster),
+            tls: by_tls(&cluster),
+            admin,
+            cluster: Some(cluster),
+            proxy: None,
+            in_memory,
+        }
+    }
+
+    /// A broker elsewhere.
+    pub fn elsewhere(service_url: &str, admin_url: &str) -> Broker {
+        Broker {
+            service_url: service_url.to_owned(),
+            own_url: service_url.to_owned(),
+            tls: None,
+            admin: Admin::http(admin_url.to_owned(), None),
+            cluster: None,
+            proxy: None,
+            in_memory: false,
+        }
+    }
+
+    /// What strikes frames and connections; `None` where nothing does.
+    pub fn faults(&self) -> Option<Faults> {
+        let cluster = self.cluster.as_ref().map(|cluster| Faults::Cluster(cluster.control()));
+        cluster.or_else(|| self.proxy.clone().map(Faults::Proxy))
+    }
+
+    /// The URLs of the brokers by their numbers in the journal.
+    pub fn broker_urls(&self) -> Vec<String> {
+        let cluster = self.cluster.as_ref().map(SimCluster::broker_urls);
+        cluster.or_else(|| self.proxy.as_ref().map(Proxy::broker_urls)).unwrap_or_default()
+    }
+
     /// The journal so far; `None` where there is none.
     pub fn journal(&self) -> Option<Vec<Record>> {
-        self.cluster.as_ref().map(|c| c.control().journal())
+        self.faults().map(|faults| faults.journal())
+    }
+
+    /// Writes a note into the journal, where there is one.
+    pub fn mark(&self, note: impl FnOnce() -> String) {
+        if let Some(cluster) = &self.cluster {
+            cluster.control().mark(&note());
+        } else if let Some(proxy) = &self.proxy {
+            proxy.mark(&note());
+        }
     }
 
     /// Number of the newest journal record, 0 when there is none yet; `None` where there is no journal.
     pub fn last_record(&self) -> Option<u64> {
-        self.cluster.as_ref().map(|c| c.control().last_record())
+        let cluster = self.cluster.as_ref().map(|c| c.control().last_record());
+        cluster.or_else(|| self.proxy.as_ref().map(Proxy::last_record))
     }
 
     /// Armed faults that have not struck as often as they were to, in words.
@@ -224,7 +295,7 @@ impl Broker {
             let command = s.fault.when.command.unwrap_or_else(|| "any command".to_owned());
             format!("{:?} on {command}, {} of {} times", s.fault.effect, s.fired, s.fault.count)
         };
-        let faults = self.cluster.as_ref().map(|c| c.control().faults()).unwrap_or_default();
+        let faults = self.faults().map(|faults| faults.status()).unwrap_or_default();
         faults.into_iter().filter(unfired).map(describe).collect()
     }
 

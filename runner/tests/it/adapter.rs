@@ -167,3 +167,44 @@ fn the_check_finds_the_reference_adapter_sound_and_others_not() {
     let stubborn: Vec<String> = ["sh".to_owned(), "-c".to_owned()].into_iter().chain(stubborn).collect();
     assert!(unsound(stubborn).join("\n").contains("NOT OK  ends when its standard input does"));
 }
+
+#[test]
+fn what_the_client_was_asked_stands_between_the_frames_that_followed() {
+    let suite = Suite::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../features")).unwrap();
+    let scenario = suite.scenarios.iter().find(|s| s.id == "C2-keyless-round-robin").unwrap();
+    let command = [env!("CARGO_BIN_EXE_stc"), "reference-adapter"].map(str::to_owned).to_vec();
+    let factory = AdapterFactory::command(command).unwrap();
+    let environment = Environment::new(TargetConfig::Tcp, "spec-1.0", Arc::new(factory));
+    let config = RunConfig {
+        environment: Arc::new(environment),
+        seed: SEED,
+        jobs: 1,
+        trace: Trace::All,
+        replay: String::new(),
+    };
+    let result = run(&[scenario], &config).remove(0);
+    assert_eq!(result.verdict, Verdict::Pass, "{:?}", result.failure);
+    let names: Vec<&str> = result.transcript.iter().map(|r| r.name.as_str()).collect();
+    let said = |name: &str, text: &str| {
+        let of = |r: &&stc_reports::WireRecord| {
+            r.name == name && r.fields["text"].as_str().is_some_and(|t| t.starts_with(text))
+        };
+        let found =
+            result.transcript.iter().find(of).unwrap_or_else(|| panic!("no {name} {text}: {names:?}"));
+        assert_eq!((found.from.as_str(), found.to.as_str()), ("client", "client"));
+        found.n
+    };
+    let first = |name: &str| result.transcript.iter().find(|r| r.name == name).unwrap().n;
+    let order = [
+        said("ASKED", "createProducer {\"client\":"),
+        first("SCALABLE_TOPIC_LOOKUP"),
+        said("ANSWERED", "createProducer "),
+        said("ASKED", "send"),
+        first("SEND"),
+        said("ANSWERED", "send"),
+    ];
+    assert!(order.is_sorted(), "{order:?} in {names:?}");
+    // Each stands in the band of the step that asked.
+    let step = |text: &str| result.steps.iter().find(|s| s.text.contains(text)).unwrap().wire.unwrap();
+    assert!(order[2] <= step("a producer on the topic") && order[3] > step("a producer on the topic"));
+}

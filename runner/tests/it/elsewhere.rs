@@ -19,9 +19,14 @@ const SEED: u64 = 7;
 
 /// The cluster's runtime has threads of its own: it serves while scenarios block this one.
 pub(crate) fn cluster() -> (tokio::runtime::Runtime, SimCluster) {
+    cluster_at(TcpOptions::default())
+}
+
+/// The same, listening as the options say.
+pub(crate) fn cluster_at(options: TcpOptions) -> (tokio::runtime::Runtime, SimCluster) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let config = ClusterConfig { brokers: 3, ..ClusterConfig::new(Profile::built_in("spec-1.0").unwrap()) };
-    let cluster = runtime.block_on(SimCluster::tcp(config, TcpOptions::default())).unwrap();
+    let cluster = runtime.block_on(SimCluster::tcp(config, options)).unwrap();
     (runtime, cluster)
 }
 

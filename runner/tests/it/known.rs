@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stc_reports::{ExitCode, Report, Verdict};
+use stc_reports::{Chance, ExitCode, Report, Verdict};
 use stc_runner::client::reference::ReferenceFactory;
 use stc_runner::known::{Entry, KnownFailures};
 use stc_runner::run::{Environment, RunConfig, Trace};
@@ -43,7 +43,12 @@ fn report(suite: &Suite, failures: &[(&str, &str)]) -> Report {
 }
 
 fn entry(scenario: &str, message: &str) -> Entry {
-    Entry { scenario: scenario.to_owned(), reason: "API-1".to_owned(), message: message.to_owned() }
+    Entry {
+        scenario: scenario.to_owned(),
+        reason: "API-1".to_owned(),
+        message: message.to_owned(),
+        by_chance: false,
+    }
 }
 
 fn stale(report: &Report) -> Vec<String> {
@@ -84,6 +89,43 @@ fn a_list_excuses_what_it_describes_and_nothing_else() {
     skipped.scenarios[0].verdict = Verdict::CouldNotRun;
     suite.excuse(&mut skipped, &KnownFailures { entries: vec![entry(first, "")] });
     assert_eq!(stale(&skipped), [format!("{first}: it was not judged: could not run")]);
+}
+
+#[test]
+fn what_fails_by_chance_has_one_verdict_whatever_came_of_it() {
+    let suite = suite();
+    let [first, _] = SCENARIOS;
+    let list = tempfile::NamedTempFile::new().unwrap();
+    let text =
+        format!("- {{ scenario: {first}, reason: a race, message: nothing happens, by-chance: true }}\n");
+    std::fs::write(list.path(), &text).unwrap();
+    let known = KnownFailures::load(list.path()).unwrap();
+    let failing = [(first, "nothing happens any more")];
+    for (failures, came) in [(&failing[..], Chance::Failed), (&[], Chance::Passed)] {
+        let mut run = report(&suite, failures);
+        assert_eq!(known.fixed(&run), known);
+        suite.excuse(&mut run, &known);
+        let result = &run.scenarios[0];
+        assert_eq!((result.verdict, result.by_chance), (Verdict::KnownFailure, Some(came)));
+        assert_eq!(
+            (stale(&run), run.exit_code(), run.counts().by_chance),
+            (Vec::new(), ExitCode::Conforms, 1)
+        );
+    }
+    known.save(list.path()).unwrap();
+    assert_eq!(std::fs::read_to_string(list.path()).unwrap(), text);
+    assert_eq!(
+        KnownFailures::load_unexplained(list.path()).unwrap().to_yaml().matches("by-chance: true").count(),
+        1
+    );
+
+    // It excuses nothing but what it describes.
+    let mut otherwise = report(&suite, &[(first, "key 4 was lost")]);
+    let fixed = known.fixed(&otherwise);
+    assert_eq!((fixed.entries[0].message.as_str(), fixed.entries[0].by_chance), ("key 4 was lost", true));
+    suite.excuse(&mut otherwise, &known);
+    assert_eq!(stale(&otherwise), [format!("{first}: it fails differently: key 4 was lost")]);
+    assert_eq!(otherwise.exit_code(), ExitCode::DoesNotConform);
 }
 
 #[test]

@@ -3,10 +3,12 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod adapter;
+mod ci;
 mod elsewhere;
 mod features;
 mod known;
 mod paired;
+mod proxy;
 mod run;
 mod selection;
 mod suite;

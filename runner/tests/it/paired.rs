@@ -35,12 +35,20 @@ fn reference() -> Arc<ReferenceFactory> {
 fn a_pair_of_sound_clients_passes_and_no_connection_does_both() {
     let results = judged(PairedFactory { producing: reference(), consuming: reference() }, |_| true);
     assert!(results.len() > 50, "only {} scenarios fit", results.len());
+    assert!(
+        results.iter().all(|r| r.id != "message-identifier"),
+        "an identifier goes from one SDK to the other"
+    );
     for result in results {
         assert_eq!(result.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", result.id, result.failure);
         let doing = |name: &str| -> Vec<(u32, u64)> {
             let frames = result.transcript.iter().filter(|r| r.name == name);
             frames.filter_map(|r| Some((r.broker?, r.conn?))).collect()
         };
+        // A consumer with a dead-letter policy sends what came too often.
+        if result.checklist.contains(&"dead-letter".to_owned()) {
+            continue;
+        }
         let producing = doing("SEND");
         let both = doing("FLOW").into_iter().find(|conn| producing.contains(conn));
         assert_eq!(both, None, "{}: one client did both", result.id);

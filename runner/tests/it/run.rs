@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stc_reports::{ScenarioResult, StepStatus, Verdict};
+use stc_reports::{ScenarioResult, StepStatus, Verdict, WireRecord};
 use stc_runner::client::reference::ReferenceFactory;
 use stc_runner::feature::{Scenario, parse};
 use stc_runner::run::{Environment, RunConfig, Trace, run, scenario_seed};
@@ -34,6 +34,21 @@ fn one(steps: &str) -> ScenarioResult {
     run(&refs, &config(1)).pop().expect("one scenario has one result")
 }
 
+/// What the same seed gives again. Data keys and nonces come from the system, so of what is encrypted only the exchange is.
+fn journal(result: &ScenarioResult) -> Vec<WireRecord> {
+    let encrypts = |record: &WireRecord| {
+        record.entry.as_ref().is_some_and(|entry| format!("{entry:?}").contains("encryption_keys"))
+    };
+    let encrypted = result.transcript.iter().any(encrypts);
+    let records = result.transcript.iter().cloned();
+    records
+        .map(|record| match encrypted {
+            true => WireRecord { fields: Default::default(), entry: None, ..record },
+            false => record,
+        })
+        .collect()
+}
+
 #[test]
 fn the_reference_client_passes_and_neither_jobs_nor_order_change_anything() {
     let suite = Suite::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../features")).unwrap();
@@ -46,7 +61,7 @@ fn the_reference_client_passes_and_neither_jobs_nor_order_change_anything() {
         assert_eq!(one.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", one.id, one.failure);
         assert_eq!(one.id, other.id);
         assert_eq!(other.verdict, Verdict::Pass, "{} (seed {SEED}): {:?}", other.id, other.failure);
-        assert_eq!(one.transcript, other.transcript, "{}: the same seed gave another journal", one.id);
+        assert_eq!(journal(one), journal(other), "{}: the same seed gave another journal", one.id);
         // These operations fail before they reach a broker, as they should.
         let needs_none =
             ["C7-to-nothing", "C9-no-topic", "C13-no-topic", "C13-service-url"].contains(&one.id.as_str());

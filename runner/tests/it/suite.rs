@@ -132,3 +132,28 @@ fn every_requirement_that_a_step_can_blame_is_an_entry() {
     }
     assert!(seen > 50, "only {seen} ids found: the search is broken");
 }
+
+#[test]
+fn every_absolute_requirement_of_the_core_with_a_scenario_says_why_it_matters() {
+    let suites = [suite(), Suite::embedded().unwrap()];
+    for catalogue in suites.map(|suite| suite.catalogue) {
+        let silent: Vec<&str> = catalogue
+            .core()
+            .filter(|r| r.level.is_absolute())
+            .filter(|r| {
+                r.same_as().map_or(r.unproven.is_none(), |id| catalogue.get(id).unwrap().unproven.is_none())
+            })
+            .filter(|r| catalogue.why(r).is_none_or(|why| why.trim().is_empty()))
+            .map(|r| r.id.as_str())
+            .collect();
+        assert!(silent.is_empty(), "features/why.yaml has nothing about {silent:?}");
+    }
+}
+
+#[test]
+fn a_text_about_nothing_and_two_about_one_requirement_are_refused() {
+    let refused = |text: &str| suite().catalogue.explain(text).map(drop).unwrap_err().to_string();
+    assert!(refused("- { requirements: [IMPL-99.1], why: x }").contains("no requirement IMPL-99.1"));
+    assert!(refused("- { requirements: [IMPL-2.1], why: x }").contains("IMPL-2.1 is listed twice"));
+    assert!(refused("- { requirement: IMPL-2.1, why: x }").contains("requirement"));
+}

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use stc_client::CheckpointConsumer;
 
+use super::encryption::for_consumer;
 use super::{Consumer, ReferenceClient, failed, id, received, schema};
 use crate::client::{
     Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ConsumerId, MessageId, Order, Received,
@@ -72,6 +73,9 @@ impl ReferenceClient {
         }
         if let Some(size) = options.receiver_queue {
             builder = builder.receiver_queue_size(size);
+        }
+        if let Some(encryption) = options.encryption {
+            builder = builder.encryption(for_consumer(encryption));
         }
         let consumer = builder.create().await.map_err(failed)?;
         Ok(self.keep(Consumer::Checkpoint(Rc::new(Reader { consumer, next: Cell::new(0) }))))

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use stc_client::{Message, QueueConsumer, Transaction};
+use stc_client::{DeadLetterPolicy, Message, QueueConsumer, Transaction};
 
+use super::encryption::for_consumer;
 use super::{Consumer, ReferenceClient, failed, received, schema, unknown};
 use crate::client::{
     ClientError, ClientId, ConsumerId, Described, InitialPosition, QueueOptions, Received, Value,
@@ -43,6 +44,19 @@ impl ReferenceClient {
         }
         if let Some(size) = options.receiver_queue {
             builder = builder.receiver_queue_size(size);
+        }
+        if let Some(delay) = options.redelivery_delay_ms {
+            builder = builder.redelivery_delay(Duration::from_millis(delay));
+        }
+        if let Some(letters) = options.dead_letters {
+            let policy = DeadLetterPolicy::new(letters.max_redeliveries);
+            builder = builder.dead_letter_policy(match letters.topic {
+                Some(topic) => policy.topic(topic),
+                None => policy,
+            });
+        }
+        if let Some(encryption) = options.encryption {
+            builder = builder.encryption(for_consumer(encryption));
         }
         let consumer = builder.subscribe().await.map_err(failed)?;
         Ok(self.keep(Consumer::Queue(Rc::new(Queue {

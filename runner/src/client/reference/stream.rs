@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use stc_client::{StreamConsumer, Transaction};
+use stc_client::{StreamConsumer, StreamConsumerBuilder, Transaction};
 
+use super::encryption::for_consumer;
 use super::{Consumer, ReferenceClient, failed, received, schema, unknown};
 use crate::client::{ClientError, ClientId, ConsumerId, InitialPosition, Received, StreamOptions, Value};
 
@@ -22,9 +23,10 @@ impl ReferenceClient {
         &self,
         client: ClientId,
         options: StreamOptions,
+        what: impl FnOnce(StreamConsumerBuilder<Value>) -> StreamConsumerBuilder<Value>,
     ) -> Result<ConsumerId, ClientError> {
-        let mut builder = self.client(client)?.stream_consumer(schema(&options.schema).map_err(failed)?);
-        builder = builder.initial_position(match options.initial_position {
+        let builder = self.client(client)?.stream_consumer(schema(&options.schema).map_err(failed)?);
+        let mut builder = what(builder).initial_position(match options.initial_position {
             InitialPosition::Earliest => stc_client::InitialPosition::Earliest,
             InitialPosition::Latest => stc_client::InitialPosition::Latest,
         });
@@ -48,6 +50,9 @@ impl ReferenceClient {
         }
         for (key, value) in options.properties {
             builder = builder.subscription_property(key, value);
+        }
+        if let Some(encryption) = options.encryption {
+            builder = builder.encryption(for_consumer(encryption));
         }
         let consumer = builder.subscribe().await.map_err(failed)?;
         let stream = Stream { consumer, given: RefCell::default(), next: Cell::new(0) };

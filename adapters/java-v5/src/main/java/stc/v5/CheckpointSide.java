@@ -32,6 +32,7 @@ final class CheckpointSide<T> extends OpenConsumer<T> {
             }
             options.text("group").ifPresent(builder::consumerGroup);
             options.text("name").ifPresent(builder::consumerName);
+            Encryption.ofConsumer(options, builder::encryptionPolicy);
             // "receiverQueue" is left over: the builder has no such thing.
             options.end("a checkpoint consumer");
             return builder.createAsync();

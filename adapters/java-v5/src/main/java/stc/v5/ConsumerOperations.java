@@ -20,6 +20,7 @@ final class ConsumerOperations {
     static void add(Map<String, Session.Operation> operations) {
         operations.put("subscribeQueue", (scenario, params) -> open(scenario, params, QueueSide::subscribe));
         operations.put("subscribeStream", (scenario, params) -> open(scenario, params, StreamSide::subscribe));
+        operations.put("subscribeNamespace", ConsumerOperations::openNamespace);
         operations.put("createCheckpointConsumer", (scenario, params) -> open(scenario, params, CheckpointSide::create));
         operations.put("describeConsumer", ConsumerOperations::describe);
         operations.put("receive", (scenario, params) -> receive(scenario.consumers.get(params), params));
@@ -43,6 +44,15 @@ final class ConsumerOperations {
         PulsarClient client = scenario.clients.get(params).client();
         Params options = params.object("options");
         return Json.number(scenario.consumers.add(opening.open(client, Reading.of(options), options)));
+    }
+
+    /** The schema is among the options of the stream consumer within. */
+    private static JsonNode openNamespace(Scenario scenario, Params params) throws Refusal, InterruptedException {
+        PulsarClient client = scenario.clients.get(params).client();
+        Params options = params.object("options");
+        Params stream = options.object("stream");
+        Reading<?> schema = Reading.of(stream);
+        return Json.number(scenario.consumers.add(StreamSide.subscribeNamespace(client, schema, options, stream)));
     }
 
     /** Where a new subscription begins, when the suite says. */

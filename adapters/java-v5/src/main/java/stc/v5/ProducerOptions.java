@@ -5,8 +5,10 @@ import java.time.Duration;
 import java.util.Optional;
 import org.apache.pulsar.client.api.v5.ProducerBuilder;
 import org.apache.pulsar.client.api.v5.config.BatchingPolicy;
+import org.apache.pulsar.client.api.v5.config.ChunkingPolicy;
 import org.apache.pulsar.client.api.v5.config.CompressionPolicy;
 import org.apache.pulsar.client.api.v5.config.CompressionType;
+import org.apache.pulsar.client.api.v5.config.MemorySize;
 import org.apache.pulsar.client.api.v5.config.ProducerAccessMode;
 
 /** Options of a producer. Those that are absent stay at the SDK's default. */
@@ -30,6 +32,11 @@ final class ProducerOptions {
         if (compression.isPresent()) {
             builder.compressionPolicy(CompressionPolicy.of(compressionType(compression.get())));
         }
+        Optional<JsonNode> chunking = options.optional("chunking");
+        if (chunking.isPresent()) {
+            builder.chunkingPolicy(chunkingPolicy(chunking.get()));
+        }
+        Encryption.ofProducer(options, builder::encryptionPolicy);
         options.millis("sendTimeoutMs").ifPresent(builder::sendTimeout);
         options.flag("blockIfQueueFull").ifPresent(builder::blockIfQueueFull);
         builder.properties(options.strings("properties"));
@@ -53,17 +60,30 @@ final class ProducerOptions {
             return BatchingPolicy.ofDisabled();
         }
         Params on = Params.of(batching).object("on");
-        BatchingPolicy policy = BatchingPolicy.builder()
+        BatchingPolicy.Builder policy = BatchingPolicy.builder()
                 .enabled(true)
                 .maxMessages((int) on.number("maxMessages"))
-                .maxPublishDelay(Duration.ofMillis(on.number("maxDelayMs")))
-                .build();
+                .maxPublishDelay(Duration.ofMillis(on.number("maxDelayMs")));
+        on.optional("maxBytes").ifPresent(bytes -> policy.maxSize(MemorySize.ofBytes(bytes.asLong())));
         on.end("batching");
-        return policy;
+        return policy.build();
+    }
+
+    /** {@code "off"}, or {@code {"on": {"maxBytes": 100}}}. */
+    private static ChunkingPolicy chunkingPolicy(JsonNode chunking) throws Refusal {
+        if (chunking.isTextual()) {
+            return ChunkingPolicy.ofDisabled();
+        }
+        Params on = Params.of(chunking).object("on");
+        ChunkingPolicy.Builder policy = ChunkingPolicy.builder().enabled(true);
+        on.optional("maxBytes").ifPresent(bytes -> policy.chunkSize(bytes.asInt()));
+        on.end("chunking");
+        return policy.build();
     }
 
     private static CompressionType compressionType(String name) throws Refusal {
         return switch (name) {
+            case "none" -> CompressionType.NONE;
             case "lz4" -> CompressionType.LZ4;
             case "zlib" -> CompressionType.ZLIB;
             case "zstd" -> CompressionType.ZSTD;

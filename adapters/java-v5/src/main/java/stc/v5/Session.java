@@ -7,23 +7,16 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import org.apache.pulsar.client.api.v5.PulsarClient;
 
 /** Who this is, where scenarios begin and end, and which method does what. */
 final class Session {
     private static final int PROTOCOL_VERSION = 1;
 
-    /**
-     * What the SDK offers. Transactions are left out, although it has them: it looks for each coordinator at brokers of the
-     * service URL by chance, as if every cluster were behind a proxy, so that verdicts on them would be chance too.
-     */
+    /** What the SDK offers. */
     private static final List<String> CAPABILITIES = List.of(
-            "sync", "async", "queue-consumer", "stream-consumer", "checkpoint-consumer", "namespace", "entry-bucketing",
-            "dead-letter", "encryption", "chunking-compression-batching", "migration");
-
-    /** Names another capability to offer, to see what comes of it all the same. */
-    private static final String OFFER = "STC_OFFER";
+            "sync", "async", "queue-consumer", "stream-consumer", "checkpoint-consumer", "transactions", "namespace",
+            "entry-bucketing", "dead-letter", "encryption", "chunking-compression-batching", "migration");
 
     /** An operation of the scenario that is under way. */
     @FunctionalInterface
@@ -77,7 +70,6 @@ final class Session {
                 .put("version", PulsarClient.class.getPackage().getImplementationVersion());
         ArrayNode capabilities = introduction.putArray("capabilities");
         CAPABILITIES.forEach(capabilities::add);
-        Optional.ofNullable(System.getenv(OFFER)).ifPresent(capabilities::add);
         return introduction;
     }
 }

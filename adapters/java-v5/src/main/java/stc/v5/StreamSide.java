@@ -2,6 +2,8 @@ package stc.v5;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.apache.pulsar.client.api.v5.Message;
 import org.apache.pulsar.client.api.v5.MessageId;
@@ -21,15 +23,35 @@ final class StreamSide<T> extends OpenConsumer<T> {
 
     static <T> StreamSide<T> subscribe(PulsarClient client, Reading<T> schema, Params options)
             throws Refusal, InterruptedException {
+        return subscribe(client, schema, options, Optional.empty());
+    }
+
+    /** A consumer of a namespace, which {@code options} tell; {@code stream} is all else. */
+    static <T> StreamSide<T> subscribeNamespace(PulsarClient client, Reading<T> schema, Params options, Params stream)
+            throws Refusal, InterruptedException {
+        Optional<Namespace> namespace =
+                Optional.of(new Namespace(options.required("namespace").asText(), options.strings("topicProperties")));
+        options.end("a consumer of a namespace");
+        return subscribe(client, schema, stream, namespace);
+    }
+
+    /** The topics of a namespace that have certain properties. */
+    private record Namespace(String name, Map<String, String> properties) {}
+
+    private static <T> StreamSide<T> subscribe(
+            PulsarClient client, Reading<T> schema, Params options, Optional<Namespace> namespace)
+            throws Refusal, InterruptedException {
         StreamConsumer<T> consumer = Calls.future(() -> {
             StreamConsumerBuilder<T> builder = client.newStreamConsumer(schema.schema());
             options.text("topic").ifPresent(builder::topic);
+            namespace.ifPresent(all -> builder.namespace(all.name(), all.properties()));
             options.text("subscription").ifPresent(builder::subscriptionName);
             options.text("name").ifPresent(builder::consumerName);
             ConsumerOperations.initialPosition(options).ifPresent(builder::subscriptionInitialPosition);
             builder.subscriptionProperties(options.strings("properties"));
             options.flag("readCompacted").ifPresent(builder::readCompacted);
             options.millis("ackGroupTimeMs").ifPresent(builder::acknowledgmentGroupTime);
+            Encryption.ofConsumer(options, builder::encryptionPolicy);
             // "replicateState" and "receiverQueue" are left over: the builder has no such thing.
             options.end("a stream consumer");
             return builder.subscribeAsync();

@@ -1,13 +1,18 @@
 //! The list of known failures: what a client is known to fail, and why. It excuses exactly what it describes; an entry
 //! that the run contradicts makes the list stale, and a stale list fails the run.
+//!
+//! Some failures come by chance: a race inside the client that nothing on the wire decides. An entry says so with
+//! `by-chance: true`. Its scenario is a known failure whether it failed or passed, so that the verdicts of two runs do not
+//! differ; what came of it stands beside the verdict.
+
+mod rewrite;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use stc_reports::{Report, ScenarioResult, StaleKnownFailure, Verdict};
+use stc_reports::{Chance, Report, ScenarioResult, StaleKnownFailure, Verdict};
 use thiserror::Error;
 
 /// Why a list cannot be used.
@@ -58,6 +63,9 @@ pub struct Entry {
     pub reason: String,
     /// How the message of the failure begins.
     pub message: String,
+    /// Whether the failure comes by chance: the scenario may pass just as well.
+    #[serde(default, rename = "by-chance")]
+    pub by_chance: bool,
 }
 
 /// The list.
@@ -120,26 +128,22 @@ impl KnownFailures {
         }
     }
 
-    /// The list that this report, to which no list was applied yet, would not contradict. Reasons are kept; a new entry
-    /// has none, so that somebody has to write it.
+    /// The list that this report, to which no list was applied yet, would not contradict. Entries stay where they are,
+    /// with their reasons, new ones follow; a new entry has no reason, so that somebody has to write it.
     #[must_use]
     pub fn fixed(&self, report: &Report) -> KnownFailures {
         let known: BTreeMap<&str, &Entry> = self.entries.iter().map(|e| (e.scenario.as_str(), e)).collect();
-        let entry = |result: &ScenarioResult| {
-            let counts = result.verdict == Verdict::Fail || report.counts_against(result);
-            let failure = failure(result).filter(|_| counts)?;
-            let message = first_line(&failure);
-            let old = known.get(result.id.as_str());
-            Some(match old {
-                Some(old) if begins(&failure, &old.message) => (*old).clone(),
-                _ => Entry {
-                    scenario: result.id.clone(),
-                    reason: old.map(|e| e.reason.clone()).unwrap_or_default(),
-                    message,
-                },
+        let mut fixed: BTreeMap<&str, Entry> = report
+            .scenarios
+            .iter()
+            .filter_map(|result| {
+                Some((result.id.as_str(), fitting(report, result, known.get(result.id.as_str()))?))
             })
-        };
-        KnownFailures { entries: report.scenarios.iter().filter_map(entry).collect() }
+            .collect();
+        let kept: Vec<Entry> =
+            self.entries.iter().filter_map(|e| fixed.remove(e.scenario.as_str())).collect();
+        let new = report.scenarios.iter().filter_map(|result| fixed.remove(result.id.as_str()));
+        KnownFailures { entries: kept.into_iter().chain(new).collect() }
     }
 
     /// The list as YAML.
@@ -148,26 +152,52 @@ impl KnownFailures {
         if self.entries.is_empty() {
             return "[]\n".to_owned();
         }
-        let mut text = String::new();
-        for Entry { scenario, reason, message } in &self.entries {
-            let _ = write!(
-                text,
-                "- scenario: {}\n  reason: {}\n  message: {}\n",
-                quoted(scenario),
-                block(reason).unwrap_or_else(|| quoted(reason)),
-                quoted(message)
-            );
-        }
-        text
+        self.entries.iter().map(rewrite::yaml).collect()
     }
 
-    /// Writes the list.
+    /// Writes the list. Where the file holds one already, comments and the form of entries that did not change are kept;
+    /// only a file that is not one entry below the other is written anew.
     ///
     /// # Errors
     /// [`KnownError::File`].
-    pub fn save(&self, path: &Path) -> Result<(), KnownError> {
-        fs::write(path, self.to_yaml()).map_err(|source| KnownError::File { path: path.to_owned(), source })
+    pub fn save(&self, path: &Path) -> Result<Saved, KnownError> {
+        let old = fs::read_to_string(path).unwrap_or_default();
+        let (text, saved) = match rewrite::rewritten(&old, &self.entries) {
+            Some(text) => (text, Saved::InPlace),
+            None => (self.to_yaml(), Saved::Anew),
+        };
+        fs::write(path, text).map_err(|source| KnownError::File { path: path.to_owned(), source })?;
+        Ok(saved)
     }
+}
+
+/// How a list was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saved {
+    /// Into what stood there, comments and all.
+    InPlace,
+    /// From the entries alone: there was nothing before, or it has a form that cannot be edited entry by entry. Comments
+    /// are gone.
+    Anew,
+}
+
+/// The entry that a result needs, made from the one that there is.
+fn fitting(report: &Report, result: &ScenarioResult, old: Option<&&Entry>) -> Option<Entry> {
+    let chance = old.filter(|old| old.by_chance && result.verdict == Verdict::Pass);
+    if let Some(old) = chance {
+        return Some((**old).clone());
+    }
+    let counts = result.verdict == Verdict::Fail || report.counts_against(result);
+    let failure = failure(result).filter(|_| counts)?;
+    Some(match old {
+        Some(old) if begins(&failure, &old.message) => (**old).clone(),
+        _ => Entry {
+            scenario: result.id.clone(),
+            reason: old.map(|e| e.reason.clone()).unwrap_or_default(),
+            message: first_line(&failure),
+            by_chance: old.is_some_and(|e| e.by_chance),
+        },
+    })
 }
 
 /// The message of a result that failed; of one that was not offered, what is missing.
@@ -194,27 +224,22 @@ fn judge(entry: &Entry, result: &mut ScenarioResult) -> Option<String> {
         Verdict::Fail | Verdict::Unsupported => {
             let message = failure(result).unwrap_or_default();
             if begins(&message, &entry.message) {
-                result.verdict = Verdict::KnownFailure;
-                result.reason = Some(entry.reason.clone());
+                excuse(entry, result, Chance::Failed);
                 return None;
             }
             Some(format!("it fails differently: {}", first_line(&message)))
+        }
+        Verdict::Pass if entry.by_chance => {
+            excuse(entry, result, Chance::Passed);
+            None
         }
         Verdict::Pass => Some("it passes".to_owned()),
         other => Some(format!("it was not judged: {other}")),
     }
 }
 
-/// Lines as people write them, where YAML can have them so.
-fn block(text: &str) -> Option<String> {
-    let plain = |line: &str| {
-        !line.is_empty() && !line.starts_with(' ') && !line.ends_with(' ') && !line.contains(char::is_control)
-    };
-    (text.contains('\n') && text.split('\n').all(plain))
-        .then(|| text.split('\n').fold("|-".to_owned(), |yaml, line| yaml + "\n    " + line))
-}
-
-/// A scalar that no reader of YAML takes for anything else: JSON's form of a string is one.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+fn excuse(entry: &Entry, result: &mut ScenarioResult, came: Chance) {
+    result.verdict = Verdict::KnownFailure;
+    result.reason = Some(entry.reason.clone());
+    result.by_chance = entry.by_chance.then_some(came);
 }
