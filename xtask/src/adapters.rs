@@ -75,6 +75,14 @@ impl Adapter {
     }
 }
 
+/// The command that runs the timed Java client, to which the caller adds the service URL; builds it where needed.
+///
+/// # Errors
+/// See [`Adapter::command`].
+pub fn timed_java() -> anyhow::Result<Command> {
+    java(&crate::workspace_root().join("adapters/java-load"), "stc.load.Timed")
+}
+
 fn java(project: &Path, main_class: &str) -> anyhow::Result<Command> {
     let jdk = Jdk::find()?;
     let target = project.join("target");

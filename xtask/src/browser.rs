@@ -74,6 +74,9 @@ impl Pages {
         let mut small = pages.broken.clone();
         small.scenarios.retain(|s| s.id == FAILING);
         fs::write(pages.path("small.html"), html::render(&[&small])?)?;
+        let records = small.scenarios.first().map(|s| s.transcript.as_slice()).unwrap_or_default();
+        let session = html::Session { name: HOSTILE, records };
+        fs::write(pages.path("session.html"), html::sessions(&[session])?)?;
         pages.compare()?;
         Ok(pages)
     }
@@ -138,11 +141,12 @@ fn xtask(arguments: &[&str], reports: &Path, expected: i32) -> anyhow::Result<()
 
 type Check = fn(&Chromium, &Pages) -> anyhow::Result<()>;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("scripts run, and nothing is filtered at first", plain),
     ("a status in the address filters the requirements", by_status),
     ("a search in the address filters them too", by_words),
     ("a scenario in the address opens with its exchange", scenario),
+    ("a session that was only recorded is drawn", session),
     ("runs can be compared, and reduced to where they differ", comparison),
     ("hostile text stays text, and nobody else is asked for anything", hostile),
     ("pictures in light and dark, wide and narrow", pictures),
@@ -203,6 +207,19 @@ fn comparison(browser: &Chromium, pages: &Pages) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn session(browser: &Chromium, pages: &Pages) -> anyhow::Result<()> {
+    let dom = browser.dom(&pages.path("session.html"), "", &[])?;
+    ensure!(
+        dom.contains("data-ready=") && !dom.contains("data-struck"),
+        "the script did not run, or another one did"
+    );
+    let frames = dom.matches("<li class=\"frame").count();
+    let failing = pages.broken.scenarios.iter().find(|s| s.id == FAILING);
+    let records = failing.map_or(0, |s| s.transcript.len());
+    ensure!(records > 0 && frames == records, "{frames} of {records} records are drawn");
+    Ok(())
+}
+
 fn hostile(browser: &Chromium, pages: &Pages) -> anyhow::Result<()> {
     let log = pages.path("net-log.json");
     let page = pages.path("hostile.html");
@@ -223,7 +240,7 @@ fn hostile(browser: &Chromium, pages: &Pages) -> anyhow::Result<()> {
 fn pictures(browser: &Chromium, pages: &Pages) -> anyhow::Result<()> {
     let (wide, narrow) = (1280, 400);
     let scenario = format!("scenario={FAILING}");
-    let shots: [(&str, PathBuf, &str, u32, bool); 7] = [
+    let shots: [(&str, PathBuf, &str, u32, bool); 8] = [
         ("light", pages.broken_page(), "", wide, false),
         ("dark", pages.broken_page(), "", wide, true),
         ("phone", pages.broken_page(), "status=broken", narrow, false),
@@ -231,6 +248,7 @@ fn pictures(browser: &Chromium, pages: &Pages) -> anyhow::Result<()> {
         ("scenario-dark", pages.path("small.html"), &scenario, wide, true),
         ("scenario-phone", pages.path("small.html"), &scenario, narrow, false),
         ("comparison", pages.path("comparison.html"), "differ=1", wide, false),
+        ("session-phone", pages.path("session.html"), "", narrow, false),
     ];
     for (name, page, fragment, width, dark) in shots {
         let window = Window { width, height: 3000, dark };

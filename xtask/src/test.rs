@@ -1,7 +1,8 @@
 //! The `test` command: every check of the project, in the order in which a failure costs least to find.
 //!
 //! Each check is a program that prints for itself; this module starts them, stops at nothing, and ends with one line
-//! for each. A check whose tools are missing on this machine is left out by name; under `--strict` that is a failure.
+//! for each. Where its output is not a terminal the last lines of every check that failed come again behind that, as the
+//! keepers of logs cut off the beginning. A check whose tools are missing on this machine is left out by name; under `--strict` that is a failure.
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -10,14 +11,16 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::browser::Chromium;
+use crate::containers::Engine;
 use crate::exit;
 use crate::java::{Jdk, Maven};
+use crate::tail;
 use stc_runner::output::say;
 
 /// The `test` command line.
 #[derive(Debug, Args)]
 pub struct Test {
-    /// Fail where a JDK 21+, Maven, Python, Go or Chromium is missing, instead of leaving out what needs it
+    /// Fail where a JDK 21+, Maven, Python, Go, Chromium or a container engine is missing, instead of leaving out what needs it
     #[arg(long)]
     strict: bool,
     /// Run only the checks whose name contains this text
@@ -36,6 +39,8 @@ enum Needs {
     Python,
     Go,
     Browser,
+    Engine,
+    EngineAndJava,
 }
 
 impl Needs {
@@ -52,6 +57,8 @@ impl Needs {
                 Err(error) => Some(error.to_string()),
                 Ok(jdk) => Maven::find(&jdk).err().map(|error| error.to_string()),
             },
+            Needs::Engine => Engine::find().err().map(|error| error.to_string()),
+            Needs::EngineAndJava => Needs::Engine.missing().or_else(|| Needs::Java.missing()),
             Needs::Browser => Chromium::find().err().map(|error| error.to_string()),
             Needs::Python => {
                 let venv = Command::new("python3").args(["-c", "import venv, ensurepip"]).output();
@@ -173,18 +180,34 @@ const CHECKS: &[Check] = &[
         )
     },
     Check {
-        needs: Needs::Java,
-        // An abort can lock up 5.0.1 (docs/divergences.md, B18).
+        needs: Needs::Engine,
+        ..cargo("container image of stc", &["xtask", "image", "--debug", "--tag", "stc:check", "--check"])
+    },
+    Check {
+        needs: Needs::EngineAndJava,
+        ..cargo("image of the real broker", &["xtask", "real-broker", "image"])
+    },
+    Check {
+        needs: Needs::EngineAndJava,
         ..cargo(
-            "reference client on the real broker",
-            &["xtask", "real-broker", "judge", "--tags", "not @transactions"],
+            "portable scenarios on the simulator and on the real broker",
+            // With the Java client too it takes many minutes more.
+            &["xtask", "crosscheck", "portable", "--client", "reference"],
+        )
+    },
+    Check {
+        needs: Needs::Java,
+        ..cargo(
+            "random sequences on the simulator and on the real broker",
+            &["xtask", "crosscheck", "differential", "--sequences", "40", "--look-into-for", "60"],
         )
     },
 ];
 
 enum Outcome {
     Passed(Duration),
-    Failed(Duration, String),
+    /// With the status and the last lines.
+    Failed(Duration, String, Vec<String>),
     LeftOut(String),
 }
 
@@ -221,14 +244,19 @@ pub fn run(test: &Test) -> anyhow::Result<ExitCode> {
 impl Check {
     fn run(&self) -> anyhow::Result<Outcome> {
         let start = Instant::now();
-        let status = Command::new(self.program)
+        let mut command = Command::new(self.program);
+        command
             .args(self.arguments)
             .envs(self.environment.iter().copied())
-            .current_dir(crate::workspace_root())
-            .status()
-            .with_context(|| format!("{} does not start", self.program))?;
+            .current_dir(crate::workspace_root());
+        let (status, last) =
+            tail::run(&mut command).with_context(|| format!("{} does not start", self.program))?;
         let took = start.elapsed();
-        Ok(if status.success() { Outcome::Passed(took) } else { Outcome::Failed(took, status.to_string()) })
+        Ok(if status.success() {
+            Outcome::Passed(took)
+        } else {
+            Outcome::Failed(took, status.to_string(), last)
+        })
     }
 }
 
@@ -241,7 +269,7 @@ fn summary(results: &[(&str, Outcome)], strict: bool) -> ExitCode {
                 passed += 1;
                 say(format_args!("passed    {name} ({:.1} s)", took.as_secs_f64()));
             }
-            Outcome::Failed(took, status) => {
+            Outcome::Failed(took, status, _) => {
                 failed += 1;
                 say(format_args!("FAILED    {name} ({:.1} s): {status}", took.as_secs_f64()));
             }
@@ -253,6 +281,12 @@ fn summary(results: &[(&str, Outcome)], strict: bool) -> ExitCode {
                 left_out += 1;
                 say(format_args!("left out  {name}: {reason}"));
             }
+        }
+    }
+    for (name, outcome) in results {
+        let Outcome::Failed(_, _, last) = outcome else { continue };
+        if !last.is_empty() {
+            say(format_args!("\n=== the end of: {name} ===\n{}\n", last.join("\n")));
         }
     }
     say(format_args!("checks: {passed} passed, {failed} failed, {left_out} skipped"));

@@ -37,6 +37,15 @@ enum Action {
     Status(Place),
     /// Start a broker of its own, run the scenarios that need neither faults nor the journal on it, and stop it
     Judge(Judge),
+    /// Make a container image of the broker without pulling anything, unless it is there, and print its tag
+    Image(Image),
+}
+
+#[derive(Debug, Args)]
+struct Image {
+    /// Take the image that the Pulsar project publishes, which is pulled, instead of the jars
+    #[arg(long)]
+    official: bool,
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +103,10 @@ pub fn run(command: RealBroker) -> anyhow::Result<ExitCode> {
         Action::Stop(place) => stop(&place),
         Action::Status(place) => status(&place),
         Action::Judge(judge) => self::judge(judge),
+        Action::Image(image) => {
+            say(format_args!("{}", super::image::ensure(&cache(), image.official)?));
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ use crate::exit::UsageError;
 use crate::java::{self, Jdk};
 
 /// Packages of the JDK that Pulsar and BookKeeper reach into by reflection.
-const OPENED: [&str; 9] = [
+pub(super) const OPENED: [&str; 9] = [
     "java.base/java.io",
     "java.base/java.lang",
     "java.base/java.nio",
@@ -150,11 +150,12 @@ fn wait_until_ready(
     started: Instant,
     patience: Duration,
 ) -> anyhow::Result<()> {
+    let admin = format!("127.0.0.1:{admin_port}");
     while started.elapsed() < patience {
         if let Some(status) = child.try_wait().context("cannot watch the broker's process")? {
             bail!("it ended by itself ({status})");
         }
-        if get(admin_port, "/admin/v2/namespaces/public").is_ok_and(|body| body.contains("public/default")) {
+        if get(&admin, "/admin/v2/namespaces/public").is_ok_and(|body| body.contains("public/default")) {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(50));
@@ -162,13 +163,13 @@ fn wait_until_ready(
     bail!("it was not ready after {} s", patience.as_secs())
 }
 
-/// One HTTP GET on loopback. HTTP/1.0, so that the answer ends with the connection and is never chunked.
-fn get(port: u16, path: &str) -> std::io::Result<String> {
+/// One HTTP GET at `host:port`. HTTP/1.0, so that the answer ends with the connection and is never chunked.
+pub(super) fn get(address: &str, path: &str) -> std::io::Result<String> {
     let timeout = Some(Duration::from_secs(5));
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(timeout)?;
     stream.set_write_timeout(timeout)?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.take(1 << 20).read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -189,28 +190,28 @@ fn tail(log: &Path) -> String {
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
-    use std::net::TcpListener;
+    use std::net::{Ipv4Addr, TcpListener};
 
-    fn serve_once(answer: &'static str) -> u16 {
+    fn serve_once(answer: &'static str) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let address = listener.local_addr().unwrap().to_string();
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
             stream.write_all(answer.as_bytes()).unwrap();
         });
-        port
+        address
     }
 
     #[test]
     fn takes_only_a_good_answer() {
         let good =
             serve_once("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[\"public/default\"]");
-        assert_eq!(get(good, "/x").unwrap(), "[\"public/default\"]");
+        assert_eq!(get(&good, "/x").unwrap(), "[\"public/default\"]");
         let missing = serve_once("HTTP/1.1 404 Not Found\r\n\r\npublic/default");
-        get(missing, "/x").unwrap_err();
-        get(serve_once("public/default"), "/x").unwrap_err();
+        get(&missing, "/x").unwrap_err();
+        get(&serve_once("public/default"), "/x").unwrap_err();
     }
 
     #[test]

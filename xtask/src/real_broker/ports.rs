@@ -1,11 +1,13 @@
 //! Free ports on loopback.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::bail;
 
 /// Below the range from which Linux takes the ports of outgoing connections, so that nobody takes a free port by
-/// accident between the moment it is picked here and the moment the broker binds it.
+/// accident between the moment it is picked here and the moment the broker binds it, and a client that knocks on it until
+/// somebody listens does not end up connected to itself.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
 /// A port that can be bound now and is not in `taken`. `start` spreads concurrent callers over the range.
@@ -19,6 +21,23 @@ pub(super) fn free(start: u32, taken: &[u16]) -> anyhow::Result<u16> {
         }
     }
     bail!("no free port between {} and {} on 127.0.0.1", RANGE.start, RANGE.end - 1)
+}
+
+/// Two ports that can be bound now. No other call in this process gives one of them.
+pub(super) fn pair() -> anyhow::Result<[u16; 2]> {
+    // Other processes begin elsewhere.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id().wrapping_mul(97);
+    let size = u32::from(RANGE.end - RANGE.start);
+    let mut free = (0..size).filter_map(|_| {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(own) % size;
+        let port = RANGE.start + u16::try_from(step).ok()?;
+        is_free(port).then_some(port)
+    });
+    match (free.next(), free.next()) {
+        (Some(first), Some(second)) => Ok([first, second]),
+        _ => bail!("no free ports between {} and {} on 127.0.0.1", RANGE.start, RANGE.end - 1),
+    }
 }
 
 /// Whether the port can be bound on loopback.

@@ -69,15 +69,7 @@ pub fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         .block_on(SimCluster::tcp(config, TcpOptions::default()))
         .context("the simulated cluster cannot listen")?;
     let admin = cluster.admin_urls().into_iter().next().context("the cluster has no admin URL")?;
-    // Any of the brokers may die.
-    let service_url = cluster.broker_urls().join(",").replace(",pulsar://", ",");
-    let broker = Broker {
-        service_url,
-        admin: Admin::http(admin, None),
-        cluster: Some(cluster.clone()),
-        in_memory: false,
-        tls: None,
-    };
+    let broker = Broker::simulated(cluster.clone(), Admin::http(admin, None), false);
     let outcome = judged(&runtime, &broker).and_then(|findings| {
         happened(&cluster.control().journal())?;
         Ok(findings)
@@ -92,13 +84,7 @@ pub fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
 /// When the broker does not answer, the Java program cannot start, or something does not happen in time.
 pub fn at(service_url: &str, admin_url: &str) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("no threads")?;
-    let broker = Broker {
-        service_url: service_url.to_owned(),
-        admin: Admin::http(admin_url.to_owned(), None),
-        cluster: None,
-        in_memory: false,
-        tls: None,
-    };
+    let broker = Broker::elsewhere(service_url, admin_url);
     Ok(verdict(&judged(&runtime, &broker)?))
 }
 

@@ -77,13 +77,8 @@ impl World {
             ..ClusterConfig::new(profile)
         };
         let cluster = SimCluster::in_memory(config);
-        let broker = Broker {
-            service_url: cluster.broker_urls().join(",").replace(",pulsar://", ","),
-            tls: None,
-            admin: Admin::in_process(sim_broker::admin::router(cluster.clone(), BrokerId(0)), None),
-            cluster: Some(cluster.clone()),
-            in_memory: true,
-        };
+        let router = sim_broker::admin::router(cluster.clone(), BrokerId(0));
+        let broker = Broker::simulated(cluster.clone(), Admin::in_process(router, None), true);
         for topic in TOPICS {
             let path = format!("/admin/v2/scalable/{topic}?numInitialSegments=2");
             broker.admin.must(Method::PUT, &path, None).await?;
