@@ -116,6 +116,8 @@ pub struct Log {
     groups: BTreeMap<String, Group>,
     ready: bool,
     sending: usize,
+    /// The sends without a result: which one each value is.
+    under_way: BTreeMap<String, usize>,
     stops: usize,
     opened: BTreeSet<String>,
     closed: BTreeSet<String>,
@@ -135,7 +137,10 @@ impl Log {
     pub fn add(&mut self, event: Event) {
         match &event {
             Event::Ready => self.ready = true,
-            Event::Sending { .. } => self.sending += 1,
+            Event::Sending { value, .. } => {
+                self.under_way.insert(value.clone(), self.sending);
+                self.sending += 1;
+            }
             Event::Stopped => self.stops += 1,
             Event::Opened { consumer } => _ = self.opened.insert(consumer.clone()),
             Event::Closed { consumer } => _ = self.closed.insert(consumer.clone()),
@@ -156,7 +161,8 @@ impl Log {
             Event::Sent { value, error: Some(error) } => {
                 self.fail(format!("the send of {value} failed: {error}"));
             }
-            Event::Sent { .. } | Event::GivenBack { .. } => {}
+            Event::Sent { value, error: None } => _ = self.under_way.remove(value),
+            Event::GivenBack { .. } => {}
         }
         self.events.push(event);
     }
@@ -194,6 +200,12 @@ impl Log {
     #[must_use]
     pub fn sending(&self) -> usize {
         self.sending
+    }
+
+    /// Whether the first sends, so many of them, have their results.
+    #[must_use]
+    pub fn is_sent(&self, first: usize) -> bool {
+        self.under_way.values().all(|send| *send >= first)
     }
 
     /// How often the producer stopped.

@@ -121,10 +121,13 @@ impl Course<'_> {
         self.go_on(&format!("{next} came back, segment {first} split, a consumer left"))?;
 
         let leader = self.leader(cluster)?;
-        let other = BrokerId((leader.0 + 1) % brokers);
+        // The one that came back serves little yet.
+        let others = (1..brokers).map(|n| BrokerId((leader.0 + n) % brokers));
+        let other = others.max_by_key(|other| *other != next).context("no other broker")?;
         self.kill(cluster, other)?;
         let [a, b, ..] = self.active()?[..] else { bail!("fewer than two active segments") };
         self.taken_over(cluster)?;
+        self.sent(self.driver.look(Log::sending), "a broker died")?;
         self.post(&format!("merge/{a}/{b}"))?;
         self.go_on(&format!("{other} died, then segments {a} and {b} merged"))?;
         control.revive_broker(other)?;
@@ -235,15 +238,23 @@ impl Course<'_> {
         Ok(goal)
     }
 
-    /// Lets more messages flow, and waits until everyone received what was sent before that.
+    /// Lets more messages flow, and waits until they have their results and everyone received as many.
     fn go_on(&self, what: &str) -> anyhow::Result<()> {
         let goal = self.more(what)?;
+        self.sent(goal, what)?;
         for group in Group::ALL {
             self.driver
                 .wait(&format!("{group:?} received it ({what})"), |log| log.received(group) >= goal)?;
         }
         self.note(what);
         Ok(())
+    }
+
+    /// Waits until the first sends, so many of them, have their results. What a broker stored and did not confirm before
+    /// its connection broke is sent to its segment again, which knows the sequence ids that it has. After a change of the
+    /// layout it would go to the successor, which does not know them, and be stored twice.
+    fn sent(&self, first: usize, what: &str) -> anyhow::Result<()> {
+        self.driver.wait(&format!("{first} messages are sent ({what})"), |log| log.is_sent(first))
     }
 
     fn note(&self, what: &str) {

@@ -40,7 +40,10 @@ interface Reading extends AutoCloseable {
     @Override
     void close() throws PulsarClientException;
 
-    /** A stream consumer: acknowledges all at once, by the last message. */
+    /**
+     * A stream consumer: acknowledges all at once, by the last message, and by each message that an earlier one of its
+     * segment followed: the client acknowledges no further than to the message that came last (docs/divergences.md, J28).
+     */
     static Reading stream(PulsarClient client, String topic, String subscription, String name) throws Exception {
         StreamConsumer<String> consumer = client.newStreamConsumer(Schema.string()).topic(topic)
                 .subscriptionName(subscription).consumerName(name)
@@ -53,6 +56,11 @@ interface Reading extends AutoCloseable {
 
             @Override
             public void acknowledge(List<MessageId> received) {
+                for (int i = 1; i < received.size(); i++) {
+                    if (received.get(i).compareTo(received.get(i - 1)) < 0) {
+                        consumer.acknowledgeCumulative(received.get(i - 1));
+                    }
+                }
                 consumer.acknowledgeCumulative(received.getLast());
             }
 
