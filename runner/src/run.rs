@@ -144,30 +144,51 @@ fn results_of(judged: Vec<Judged>) -> Vec<ScenarioResult> {
 
 fn judge_all(scenarios: &[&Scenario], config: &RunConfig, watch: &Watch) -> Vec<Judged> {
     let _quiet = QuietPanics::install();
-    let next = AtomicUsize::new(0);
-    let results: Mutex<BTreeMap<usize, Judged>> = Mutex::new(BTreeMap::new());
-    thread::scope(|scope| {
-        for _ in 0..config.jobs.clamp(1, scenarios.len().max(1)) {
-            scope.spawn(|| {
-                while let Some((index, scenario)) = take(&next, scenarios) {
-                    let judged = supervised(scenario, config);
-                    watch.progress.ended(&judged.result);
-                    let failed = matches!(judged.result.verdict, Verdict::Fail | Verdict::HarnessError);
-                    if watch.fail_fast && failed {
-                        next.store(scenarios.len(), Ordering::Relaxed);
-                    }
-                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, judged);
-                }
-            });
-        }
-    });
+    let workers =
+        Workers { scenarios, config, watch, next: 0.into(), working: 1.into(), results: Mutex::default() };
+    thread::scope(|scope| workers.work(scope));
     watch.progress.finish();
-    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+    workers.results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
-fn take<'a>(next: &AtomicUsize, scenarios: &[&'a Scenario]) -> Option<(usize, &'a Scenario)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    scenarios.get(index).map(|scenario| (index, *scenario))
+/// Threads that take one scenario after another. There is one more after each scenario that ended, until there are as
+/// many as the run may have: clients that begin slowly, such as a JVM, would keep each other from answering in time.
+struct Workers<'a> {
+    scenarios: &'a [&'a Scenario],
+    config: &'a RunConfig,
+    watch: &'a Watch,
+    /// The index of the scenario that is next.
+    next: AtomicUsize,
+    working: AtomicUsize,
+    results: Mutex<BTreeMap<usize, Judged>>,
+}
+
+impl Workers<'_> {
+    fn work<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) {
+        while let Some((index, scenario)) = self.take() {
+            let judged = supervised(scenario, self.config);
+            self.watch.progress.ended(&judged.result);
+            let failed = matches!(judged.result.verdict, Verdict::Fail | Verdict::HarnessError);
+            if self.watch.fail_fast && failed {
+                self.next.store(self.scenarios.len(), Ordering::Relaxed);
+            }
+            self.results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, judged);
+            if self.is_short_of_one() {
+                scope.spawn(|| self.work(scope));
+            }
+        }
+    }
+
+    fn take(&self) -> Option<(usize, &Scenario)> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        self.scenarios.get(index).map(|scenario| (index, *scenario))
+    }
+
+    /// Counts one more in where there is room.
+    fn is_short_of_one(&self) -> bool {
+        let more = |working: usize| (working < self.config.jobs).then_some(working + 1);
+        self.working.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
 }
 
 /// The seed of one scenario: the same whichever other scenarios are selected.

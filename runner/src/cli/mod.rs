@@ -161,8 +161,6 @@ fn jobs(args: &ConformanceArgs, target: &TargetConfig) -> usize {
         return 1;
     }
     match target {
-        // Each has an adapter of its own, which may be a whole JVM.
-        TargetConfig::Tcp if args.client.is_outside() => 4 * default_jobs(),
         // Over TCP a scenario waits most of the time, in memory it never does.
         TargetConfig::Tcp => 8 * default_jobs(),
         // A broker elsewhere is not to be stressed.

@@ -1,24 +1,27 @@
 //! Running scenarios against the simulated cluster in memory, with the reference client.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 
-use stc_reports::{ScenarioResult, StepStatus, Verdict, WireRecord};
+use stc_reports::{ClientInfo, ScenarioResult, StepStatus, Verdict, WireRecord};
 use stc_runner::client::reference::ReferenceFactory;
+use stc_runner::client::{ClientError, ClientUnderTest, Reply};
 use stc_runner::feature::{Scenario, parse};
-use stc_runner::run::{Environment, RunConfig, Trace, run, scenario_seed};
+use stc_runner::run::{ClientFactory, Environment, Opening, RunConfig, Trace, run, scenario_seed};
 use stc_runner::suite::Suite;
-use stc_runner::target::TargetConfig;
+use stc_runner::target::{Broker, TargetConfig};
 
 const SEED: u64 = 7;
 
 fn config(jobs: usize) -> RunConfig {
+    config_with(Arc::new(ReferenceFactory::default()), jobs)
+}
+
+fn config_with(client: Arc<dyn ClientFactory>, jobs: usize) -> RunConfig {
     RunConfig {
-        environment: Arc::new(Environment::new(
-            TargetConfig::Memory,
-            "spec-1.0",
-            Arc::new(ReferenceFactory::default()),
-        )),
+        environment: Arc::new(Environment::new(TargetConfig::Memory, "spec-1.0", client)),
         seed: SEED,
         jobs,
         trace: Trace::All,
@@ -247,4 +250,35 @@ fn a_failure_points_at_the_frame_that_shows_it() {
         let shown = result.transcript.iter().find(|r| r.n == record).expect("the frame is in the transcript");
         assert_eq!((shown.name.as_str(), shown.from.as_str()), (name, "client"), "{deviant}");
     }
+}
+
+/// Clients that never start: the first two fail at once, then three fail together.
+struct Together {
+    started: AtomicUsize,
+    three: Barrier,
+}
+
+impl ClientFactory for Together {
+    fn info(&self) -> ClientInfo {
+        ClientInfo { name: "together".to_owned(), version: String::new() }
+    }
+
+    fn start<'a>(&'a self, _: &'a Broker, _: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
+        if self.started.fetch_add(1, Ordering::Relaxed) >= 2 {
+            self.three.wait();
+        }
+        Box::pin(std::future::ready(Err(ClientError::Gone("it never starts".to_owned()))))
+    }
+}
+
+#[test]
+fn scenarios_that_end_let_more_run_at_a_time() {
+    let client = Arc::new(Together { started: 0.into(), three: Barrier::new(3) });
+    let steps = "    Given a scalable topic with 1 segment\n    And a producer on the topic\n";
+    let text = format!("Feature: f\n  @id:C1-test @C1 @IMPL-1.3\n  Scenario: s\n{steps}");
+    let scenarios = parse("f.feature", &text).expect("the text is a feature");
+    let refs: Vec<&Scenario> = scenarios.iter().cycle().take(5).collect();
+    let results = run(&refs, &config_with(client.clone(), 3));
+    assert_eq!(results.len(), 5);
+    assert_eq!(client.started.load(Ordering::Relaxed), 5);
 }
