@@ -116,6 +116,46 @@ async fn what_a_dead_broker_owned_is_unavailable_until_others_take_over() {
     assert_eq!(expect!(watching, ScalableTopicUpdate).dag.unwrap().segment_brokers[1].broker_url, dead_url);
 }
 
+/// A consumer of a sealed segment that has nothing, and whether it is told so.
+async fn is_told_of_the_end(client: &mut Client, id: u64, segment: &str) -> bool {
+    client.subscribe(id, segment, "s").await;
+    client.send(CommandPing {}).await;
+    let frame = client.recv().await;
+    let told = matches!(frame.command, stc_proto::Command::ReachedEndOfTopic(_));
+    if told {
+        expect!(client, Pong);
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_read_that_found_the_end_of_a_segment_dies_with_its_broker() {
+    let cluster = cluster_as("pulsar-5.0.1", |_| ());
+    let segment = segment_of(&cluster, TOPIC).await;
+    split(&cluster, TOPIC, 0);
+    let url = Client::to(&cluster, 0).await.lookup(&segment).await.broker_service_url.unwrap();
+    let owner = index_of(&cluster, &url);
+    let mut client = Client::connect(&cluster, &url).await;
+    assert!(is_told_of_the_end(&mut client, 0, &segment).await, "the first one");
+    assert!(!is_told_of_the_end(&mut client, 1, &segment).await);
+
+    // Back at once, it is another process all the same.
+    let control = cluster.control();
+    control.kill_broker(BrokerId(owner)).unwrap();
+    control.revive_broker(BrokerId(owner)).unwrap();
+    let mut client = Client::connect(&cluster, &url).await;
+    assert!(is_told_of_the_end(&mut client, 0, &segment).await, "the first one after a restart");
+    assert!(!is_told_of_the_end(&mut client, 1, &segment).await);
+
+    control.kill_broker(BrokerId(owner)).unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let mut other = Client::to(&cluster, (owner as usize + 1) % 3).await;
+    let url = other.lookup(&segment).await.broker_service_url.unwrap();
+    assert_ne!(index_of(&cluster, &url), owner);
+    let mut client = Client::connect(&cluster, &url).await;
+    assert!(is_told_of_the_end(&mut client, 0, &segment).await, "the first one at the new owner");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_broker_that_comes_back_in_time_keeps_what_it_owned() {
     let cluster = cluster();

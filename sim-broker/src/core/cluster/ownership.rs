@@ -80,6 +80,7 @@ impl Cluster {
         for conn in conns {
             self.lose(conn, "broker", "the broker was killed", now);
         }
+        self.stored.values_mut().filter(|s| s.owner == id).for_each(|s| s.topic.reopen());
         let lost = self.led_by(id).into_iter().map(|coordinator| (coordinator, None)).collect();
         self.lead_coordinators(lost, now);
         self.agenda.add(now + self.config.failover_ms, Due::Failover(id, death));

@@ -198,10 +198,16 @@ impl Topic {
             for consumer in subscription.take_consumers() {
                 consumer.send_close(assigned, effects);
             }
-            subscription.reopen();
         }
         self.subscriptions.retain(|_, subscription| subscription.durable);
         self.consumers.clear();
+        self.reopen();
+    }
+
+    /// Another broker, or a new life of the same one, serves the topic from now on: it has nothing of what is not
+    /// stored, reads that wait among it.
+    pub fn reopen(&mut self) {
+        self.subscriptions.values_mut().for_each(Subscription::reopen);
     }
 
     /// Whether anyone is attached.
