@@ -44,7 +44,7 @@ impl Subscription {
             consumers: Vec::new(),
             dispatcher: None,
             redeliveries: Redeliveries::new(),
-            waiting: WaitingRead::default(),
+            waiting: WaitingRead::None,
         }
     }
 
@@ -120,9 +120,9 @@ impl Subscription {
         std::mem::take(&mut self.consumers)
     }
 
-    /// Another broker has the subscription now.
+    /// Another broker, or a new life of the same one, has the subscription now.
     pub(super) fn reopen(&mut self) {
-        self.waiting = WaitingRead::default();
+        self.waiting = WaitingRead::None;
     }
 
     fn elect(&mut self, joined: bool, scope: &mut Scope<'_>) {
@@ -151,13 +151,19 @@ impl Subscription {
         if let Some(dispatcher) = &mut self.dispatcher {
             dispatcher.dispatch(&mut self.consumers, &self.cursor, &self.redeliveries, scope);
         }
-        if let Some(Dispatcher::Shared(shared)) = &self.dispatcher {
-            let asked = self.consumers.iter().any(|consumer| consumer.permits > 0);
-            let at_end = asked && shared.at_end(&self.cursor, scope.ledger);
-            if self.waiting.looked(at_end, scope.ledger.terminated()) && scope.end_is_read_once {
-                self.check_end(scope);
-            }
+        if self.finds_end(scope) {
+            self.check_end(scope);
         }
+    }
+
+    /// Whether the read of a shared subscription finds the end now, where it does so once.
+    fn finds_end(&mut self, scope: &Scope<'_>) -> bool {
+        let (true, Some(Dispatcher::Shared(shared))) = (scope.end_is_read_once, &self.dispatcher) else {
+            return false;
+        };
+        let asked = self.consumers.iter().any(|consumer| consumer.permits > 0);
+        let at_end = asked && shared.at_end(&self.cursor, scope.ledger);
+        self.waiting.looked(at_end, scope.ledger.terminated())
     }
 
     pub(super) fn next_deadline(&self) -> Option<Millis> {
