@@ -47,7 +47,7 @@ pub(super) struct Stored {
     /// Whether the entry is a batch (of one message, perhaps).
     pub(super) batch: bool,
     /// What it is a part of, if it is a chunk.
-    pub(super) chunk: Option<Chunk>,
+    pub(super) chunk: Option<Box<Chunk>>,
 }
 
 /// A part of a large message.
@@ -102,7 +102,7 @@ impl Ledger {
             key_hash: sticky_hash(metadata),
             hash_min: metadata.entry_hash_min.and_then(|hash| u16::try_from(hash).ok()),
             batch: metadata.num_messages_in_batch.is_some(),
-            chunk: Chunk::of(metadata),
+            chunk: Chunk::of(metadata).map(Box::new),
         });
         self.messages += u64::from(messages);
         entry
