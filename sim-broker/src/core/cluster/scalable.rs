@@ -134,10 +134,7 @@ impl Cluster {
             .map(|s| scalable.stored_name(s))
             .collect();
         let children: Vec<TopicName> = children.iter().map(|s| scalable.stored_name(s)).collect();
-        let copied = match self.config.profile.copied_subscriptions {
-            CopiedSubscriptions::Durable => self.durable_subscriptions(&parents),
-            CopiedSubscriptions::Recorded => scalable.recorded_subscriptions(),
-        };
+        let copied = self.copied_subscriptions(topic, &parents);
         if !self.need_controller(topic, None, now)
             || parents.iter().any(|parent| self.owner(parent).is_none())
         {
@@ -159,10 +156,18 @@ impl Cluster {
         Ok(())
     }
 
-    /// The names of the durable subscriptions on any of these.
-    pub(super) fn durable_subscriptions(&self, names: &[TopicName]) -> BTreeSet<String> {
-        let stored = names.iter().filter_map(|name| self.stored.get(name));
-        stored.flat_map(|stored| stored.topic.durable_subscriptions()).map(str::to_owned).collect()
+    /// The subscriptions that new segments of a topic begin with, which take keys over from these. The controller of a
+    /// topic that is not scalable yet has none on record.
+    pub(super) fn copied_subscriptions(&self, topic: &TopicName, from: &[TopicName]) -> BTreeSet<String> {
+        match self.config.profile.copied_subscriptions {
+            CopiedSubscriptions::Durable => {
+                let stored = from.iter().filter_map(|name| self.stored.get(name));
+                stored.flat_map(|stored| stored.topic.durable_subscriptions()).map(str::to_owned).collect()
+            }
+            CopiedSubscriptions::Recorded => {
+                self.scalable.get(topic).map(Scalable::recorded_subscriptions).unwrap_or_default()
+            }
+        }
     }
 
     /// Makes subscriptions on a new segment, at its beginning.

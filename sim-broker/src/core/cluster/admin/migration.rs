@@ -1,11 +1,11 @@
 //! Migration: a classic topic becomes a scalable one of the same name (compatibility §1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use stc_proto::{Layout, TopicName, name::Domain, pulsar::KeyValue};
 
 use super::AdminError;
-use crate::core::{cluster::Cluster, ids::Millis, profile::CopiedSubscriptions};
+use crate::core::{cluster::Cluster, ids::Millis};
 
 /// The property of a producer's or consumer's metadata by which clients of scalable topics show themselves.
 const MANAGED: (&str, &str) = ("__pulsar.v5.managed", "true");
@@ -45,12 +45,8 @@ impl Cluster {
         let names = legacy.iter().map(ToString::to_string);
         let layout = Layout::migrated(names, self.config.profile.entry_bucket_budget, now)
             .map_err(|e| AdminError::new(500, e.to_string()))?;
-        // Every new segment takes keys from every partition, so it takes over the subscriptions of all. The controller of
-        // a topic that was none until now has none on record.
-        let copied = match self.config.profile.copied_subscriptions {
-            CopiedSubscriptions::Durable => self.durable_subscriptions(&legacy),
-            CopiedSubscriptions::Recorded => BTreeSet::new(),
-        };
+        // Every new segment takes keys from every partition.
+        let copied = self.copied_subscriptions(&scalable, &legacy);
         // As 5.0.1 does, watches hear of the new layout before the partitions are closed. Nothing leaves until all of
         // this settles.
         self.adopt_layout(&scalable, layout, BTreeMap::new(), "migrate", now);
