@@ -60,12 +60,10 @@ impl Cluster {
         time: Millis,
         now: Millis,
     ) -> Result<(), AdminError> {
-        self.existing_topic(topic)?;
+        let scalable = self.scalable.get(topic).ok_or_else(|| no_controller(topic))?;
+        let sealed = scalable.layout.segments().filter(|s| s.sealed_at_ms.is_some_and(|at| at <= time));
+        let sealed: BTreeSet<TopicName> = sealed.map(|segment| scalable.stored_name(segment)).collect();
         self.note(now, format!("seek subscription {subscription} on {topic} to {time}"));
-        let sealed: BTreeSet<TopicName> = self.scalable.get(topic).map_or_else(BTreeSet::new, |scalable| {
-            let before = scalable.layout.segments().filter(|s| s.sealed_at_ms.is_some_and(|at| at <= time));
-            before.map(|segment| scalable.stored_name(segment)).collect()
-        });
         self.on_segments(topic, now, |t, effects| {
             if sealed.contains(t.name()) {
                 t.skip_all(subscription, now, effects);
@@ -85,7 +83,9 @@ impl Cluster {
         subscription: &str,
         now: Millis,
     ) -> Result<(), AdminError> {
-        self.existing_topic(topic)?;
+        if !self.scalable.contains_key(topic) {
+            return Err(no_controller(topic));
+        }
         self.note(now, format!("skip all of subscription {subscription} on {topic}"));
         self.on_segments(topic, now, |t, effects| {
             t.skip_all(subscription, now, effects);
@@ -178,10 +178,6 @@ impl Cluster {
             return Ok(());
         }
         Err(AdminError::new(404, format!("Subscription {subscription} not found for topic {topic}")))
-    }
-
-    fn existing_topic(&self, topic: &TopicName) -> Result<(), AdminError> {
-        if self.scalable.contains_key(topic) { Ok(()) } else { Err(no_controller(topic)) }
     }
 
     fn on_segments(&mut self, topic: &TopicName, now: Millis, act: impl Fn(&mut Topic, &mut Effects)) {
