@@ -110,7 +110,7 @@ pub(super) fn launch(options: &Options) -> anyhow::Result<(Running, Child)> {
 
 fn choose_port(asked: u16, taken: &[u16]) -> anyhow::Result<u16> {
     if asked == 0 {
-        return ports::free(std::process::id().wrapping_mul(97), taken);
+        return ports::free(ports::own_start(), taken);
     }
     if ports::is_free(asked) && !taken.contains(&asked) {
         return Ok(asked);

@@ -1,7 +1,7 @@
 //! Free ports on loopback.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::bail;
 
@@ -25,19 +25,19 @@ pub(super) fn free(start: u32, taken: &[u16]) -> anyhow::Result<u16> {
 
 /// Two ports that can be bound now. No other call in this process gives one of them.
 pub(super) fn pair() -> anyhow::Result<[u16; 2]> {
-    // Other processes begin elsewhere.
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let own = std::process::id().wrapping_mul(97);
-    let size = u32::from(RANGE.end - RANGE.start);
-    let mut free = (0..size).filter_map(|_| {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(own) % size;
-        let port = RANGE.start + u16::try_from(step).ok()?;
-        is_free(port).then_some(port)
-    });
-    match (free.next(), free.next()) {
-        (Some(first), Some(second)) => Ok([first, second]),
-        _ => bail!("no free ports between {} and {} on 127.0.0.1", RANGE.start, RANGE.end - 1),
-    }
+    static GIVEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut next = || {
+        let port = free(own_start(), &given)?;
+        given.push(port);
+        anyhow::Ok(port)
+    };
+    Ok([next()?, next()?])
+}
+
+/// Where this process begins to look: other ones begin elsewhere.
+pub(super) fn own_start() -> u32 {
+    std::process::id().wrapping_mul(97)
 }
 
 /// Whether the port can be bound on loopback.
@@ -57,5 +57,11 @@ mod tests {
         assert_ne!(first, second);
         assert!(!free(7, &[second]).is_ok_and(|port| port == second || port == first));
         assert!(RANGE.contains(&second));
+    }
+
+    #[test]
+    fn gives_no_port_of_a_pair_twice() {
+        let ([a, b], [c, d]) = (pair().unwrap(), pair().unwrap());
+        assert_eq!(std::collections::BTreeSet::from([a, b, c, d]).len(), 4);
     }
 }
