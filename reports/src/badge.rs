@@ -13,7 +13,7 @@ use crate::verdict::ExitCode;
 /// # Errors
 /// Never: it is a handful of short texts.
 pub fn render(report: &Report) -> Result<String, serde_json::Error> {
-    let part = if report.filtered || !report.left_out.is_empty() { "partly run, " } else { "" };
+    let part = if report.is_partial() { "partly run, " } else { "" };
     let items = Score::of(report).core;
     let (message, color) = match report.exit_code() {
         ExitCode::Conforms => (format!("{part}conforms, {} of {}", items.held, items.asked), "brightgreen"),

@@ -77,8 +77,8 @@ fn counts(out: &mut String, report: &Report) {
         let requirements = plural(report.requirements.len(), "requirement");
         push(out, &format!("{requirements}: {}.\n", summary::requirement_counts(report)));
     }
-    for (reason, n) in summary::left_out_by_reason(report) {
-        push(out, &format!("Left out: {}: {}\n", plural(n, "scenario"), short_code(reason)));
+    for left_out in summary::left_out(report, short_code) {
+        push(out, &format!("Left out: {left_out}\n"));
     }
 }
 

@@ -1,5 +1,7 @@
 //! What every writer says alike: the table by checklist item, the headline of a scenario, the outcome in words.
 
+use std::fmt::Display;
+
 use crate::model::{Report, ScenarioResult};
 use crate::requirement::{RequirementResult, RequirementStatus};
 use crate::text::plural;
@@ -218,8 +220,7 @@ pub fn outcome(report: &Report) -> String {
         }
         ExitCode::Harness => format!("not judged: {} did not run to the end", plural(unjudged, "scenario")),
         ExitCode::Conforms => {
-            let part =
-                if report.filtered || !report.left_out.is_empty() { ", as far as it was asked" } else { "" };
+            let part = if report.is_partial() { ", as far as it was asked" } else { "" };
             // A failure that leaves the client conforming is about a SHOULD.
             let excused: Vec<String> =
                 [(counts.known_failure, "known failure"), (counts.fail, "broken SHOULD")]
@@ -237,8 +238,9 @@ pub fn outcome(report: &Report) -> String {
     }
 }
 
-/// Scenarios left out, grouped by reason, in the order in which the reasons appear.
-pub fn left_out_by_reason(report: &Report) -> Vec<(&str, usize)> {
+/// What was left out, in words: `3 scenarios: <reason>` for each reason, in the order in which they appear. `shown` gives a
+/// reason as the format can take it.
+pub(crate) fn left_out<'a, T: Display>(report: &'a Report, shown: impl Fn(&'a str) -> T) -> Vec<String> {
     let mut groups: Vec<(&str, usize)> = Vec::new();
     for left_out in &report.left_out {
         match groups.iter_mut().find(|(reason, _)| *reason == left_out.reason) {
@@ -246,5 +248,6 @@ pub fn left_out_by_reason(report: &Report) -> Vec<(&str, usize)> {
             None => groups.push((&left_out.reason, 1)),
         }
     }
-    groups
+    let words = |(reason, n)| format!("{}: {}", plural(n, "scenario"), shown(reason));
+    groups.into_iter().map(words).collect()
 }

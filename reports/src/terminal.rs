@@ -265,8 +265,8 @@ impl Page<'_> {
             self.labelled_wrapped("Coverage", &text);
         }
         self.labelled_wrapped("Score", &Score::of(report).to_string());
-        for (reason, n) in summary::left_out_by_reason(report) {
-            self.labelled_wrapped("Left out", &format!("{}: {}", plural(n, "scenario"), one_line(reason)));
+        for left_out in summary::left_out(report, one_line) {
+            self.labelled_wrapped("Left out", &left_out);
         }
         self.labelled_wrapped("Time", &seconds(report.duration_ms));
         for (n, path) in self.options.reports.iter().enumerate() {

@@ -173,6 +173,11 @@ impl Report {
         Counts { by_chance, ..Counts::of(self.scenarios.iter().map(|s| s.verdict)) }
     }
 
+    /// Whether less than all scenarios were to run.
+    pub fn is_partial(&self) -> bool {
+        self.filtered || !self.left_out.is_empty()
+    }
+
     /// Whether this scenario alone shows that the client does not conform: it failed on something that is
     /// not merely a SHOULD, or the client calls a part of the required core unsupported.
     ///

@@ -209,9 +209,7 @@ fn facts(report: &Report) -> Markup {
             dt { "Seed" } dd { (report.seed) }
             dt { "Started" } dd { (visible(&report.started_at)) }
             dt { "Selection" } dd { @if report.filtered { "a part of the scenarios" } @else { "all scenarios" } }
-            @for (reason, n) in summary::left_out_by_reason(report) {
-                dt { "Left out" } dd { (plural(n, "scenario")) ": " (visible(reason)) }
-            }
+            @for left_out in summary::left_out(report, visible) { dt { "Left out" } dd { (left_out) } }
             @if let Some(chance) = summary::by_chance(report) { dt { "By chance" } dd { (chance) } }
             dt { "Requirements" } dd { (summary::requirement_counts(report)) }
             dt { "Command" } dd { code.command { (visible(&report.command)) } }
