@@ -9,7 +9,7 @@ use signal_hook::iterator::{Handle, Signals};
 /// Signals that wait: one that comes while a broker starts takes effect when it can be ended.
 pub struct Caught(Signals);
 
-/// Signals have their usual effect again for whoever is next once this is dropped.
+/// To be kept until the broker has ended: once it is dropped, signals do nothing until somebody catches them again.
 #[derive(Debug)]
 pub struct Armed(Handle);
 
