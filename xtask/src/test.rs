@@ -2,7 +2,8 @@
 //!
 //! Each check is a program that prints for itself; this module starts them, stops at nothing, and ends with one line
 //! for each. Where its output is not a terminal the last lines of every check that failed come again behind that, as the
-//! keepers of logs cut off the beginning. A check whose tools are missing on this machine is left out by name; under `--strict` that is a failure.
+//! keepers of logs cut off the beginning. A check whose tools are missing on this machine is left out by name; under
+//! `--strict` that is a failure.
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ use stc_runner::output::say;
 /// The `test` command line.
 #[derive(Debug, Args)]
 pub struct Test {
-    /// Fail where a JDK 21+, Maven, Python, Go, Chromium or a container engine is missing, instead of leaving out what needs it
+    /// Fail where a JDK 21+, Maven, Python, Go, Chromium or a container engine is missing, instead of leaving out what
+    /// needs it
     #[arg(long)]
     strict: bool,
     /// Run only the checks whose name contains this text
