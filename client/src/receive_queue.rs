@@ -259,14 +259,14 @@ impl<T: Queued> ReceiveQueue<T> {
     /// Waits for the next message. Nothing is lost when the future is dropped.
     async fn pop(&self) -> Result<Received<T>, Error> {
         // What is there needs no preparations to wait.
-        if let Next::Ready(delivery) = self.next()? {
+        if let Next::Ready(delivery) = self.next(true)? {
             return Ok(delivery);
         }
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on a push or a close is not missed.
             changed.as_mut().enable();
-            match self.next()? {
+            match self.next(true)? {
                 Next::Ready(delivery) => return Ok(delivery),
                 Next::Nothing => changed.await,
                 Next::Unknown(unknown) => self.ask(unknown).await,
@@ -296,9 +296,9 @@ impl<T: Queued> ReceiveQueue<T> {
                 continue;
             }
             let mut taken = Vec::new();
-            // One that the application gets an error for comes alone.
-            while taken.len() < max && (taken.is_empty() || !self.next_fails()) {
-                match self.next() {
+            // One that the application gets an error for comes alone: with it others would be lost.
+            while taken.len() < max && !taken.last_mut().is_some_and(fails) {
+                match self.next(taken.is_empty()) {
                     Ok(Next::Ready(next)) => taken.push(next),
                     Ok(Next::Nothing | Next::Unknown(_)) => break,
                     Err(error) if taken.is_empty() => return Err(error),
@@ -309,24 +309,23 @@ impl<T: Queued> ReceiveQueue<T> {
         }
     }
 
-    /// Takes the next message, if one is there and everything is known about it.
-    fn next(&self) -> Result<Next<Received<T>>, Error> {
+    /// Takes the next message, if one is there and everything is known about it; one that the application gets an error
+    /// for only if that is asked for.
+    fn next(&self, failed_too: bool) -> Result<Next<Received<T>>, Error> {
         let mut state = self.state();
         if state.closed {
             return Err(Error::closed("consumer"));
         }
         let Some(front) = state.messages.front_mut() else { return Ok(Next::Nothing) };
+        if fails(front) && !failed_too {
+            return Ok(Next::Nothing);
+        }
         if let Some(unknown) = complete(front) {
             return Ok(Next::Unknown(unknown));
         }
         let Some(next) = state.messages.pop_front() else { return Ok(Next::Nothing) };
         next.delivery.pass(&mut state.passed);
         Ok(Next::Ready(next))
-    }
-
-    fn next_fails(&self) -> bool {
-        let mut state = self.state();
-        state.messages.front_mut().is_some_and(|next| next.delivery.delivery().message.failure.is_some())
     }
 
     fn first_unknown(&self, max: usize) -> Option<Unknown> {
@@ -347,6 +346,11 @@ impl<T: Queued> ReceiveQueue<T> {
             }
         }
     }
+}
+
+/// Whether the application gets an error instead of the message.
+fn fails<T: Queued>(received: &mut Received<T>) -> bool {
+    received.delivery.delivery().message.failure.is_some()
 }
 
 /// Adds what is known about the schema of a message; what has to be asked for if nothing is.
