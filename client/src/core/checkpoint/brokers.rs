@@ -108,6 +108,10 @@ impl CheckpointCore {
         reader.waiting += handed_on;
         let through = Mark { ledger, entry, batch_index: last };
         reader.from = From::Behind(seen.max(Some(through)));
+        if Some(through) >= seen {
+            // All of it is read again: from here on the parts are known.
+            reader.incomplete = None;
+        }
         // What the application does not get is not waited for.
         self.permit(segment, count.saturating_sub(handed_on));
         self.advance(now);

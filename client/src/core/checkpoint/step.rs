@@ -162,7 +162,8 @@ impl Core for CheckpointCore {
         let Some(reader) = self.readers.get_mut(&segment) else { return };
         reader.granted = false;
         reader.asking = Asking::No;
-        reader.incomplete = self.life.opener.first_part(segment);
+        // Lost again before all of it was read again, the part itself may not have come again.
+        reader.incomplete = self.life.opener.first_part(segment).or(reader.incomplete);
         self.life.opener.forget(segment);
         if broken && deviance.is(Deviant::ReadersStartOver) {
             reader.from = From::Behind(None);

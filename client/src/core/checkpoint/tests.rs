@@ -160,6 +160,18 @@ impl Bench {
         self.deliver(segment, entry, payload);
     }
 
+    /// One of the two chunks of a message.
+    fn chunk(&mut self, segment: u64, entry: u64, uuid: &str, index: i32) {
+        let metadata = MessageMetadata {
+            uuid: Some(uuid.into()),
+            chunk_id: Some(index),
+            num_chunks_from_msg: Some(2),
+            total_chunk_msg_size: Some(4),
+            ..Default::default()
+        };
+        self.deliver(segment, entry, Entry::new(metadata, Bytes::from(format!("{uuid}{index}"))).to_bytes());
+    }
+
     fn batch(&mut self, segment: u64, entry: u64, count: i32) {
         let mut payload = bytes::BytesMut::new();
         for index in 0..count {
@@ -384,6 +396,33 @@ fn after_a_loss_it_goes_on_behind_what_came() {
     bench.message(0, 1);
     bench.message(0, 2);
     assert_eq!(bench.receive(), ["0:1", "0:2"]);
+}
+
+#[test]
+fn after_each_loss_it_goes_on_at_an_incomplete_message() {
+    let mut bench = Bench::new(Start::Earliest, false, ONE);
+    let lose = |bench: &mut Bench| {
+        bench.then(|core, now| core.disconnected(0, now));
+        bench.pass(1000);
+        bench.attach().how.from
+    };
+    bench.attach();
+    bench.chunk(0, 0, "a", 0);
+    bench.message(0, 1);
+    bench.chunk(0, 2, "b", 0);
+    for _ in 0..2 {
+        assert_eq!(lose(&mut bench), From::Behind(Some(mark(0))), "nothing came between the losses");
+    }
+    bench.chunk(0, 0, "a", 0);
+    bench.message(0, 1);
+    bench.chunk(0, 2, "b", 0);
+    bench.chunk(0, 3, "a", 1);
+    assert_eq!(lose(&mut bench), From::Behind(Some(mark(2))));
+    bench.chunk(0, 2, "b", 0);
+    bench.chunk(0, 3, "a", 1);
+    bench.chunk(0, 4, "b", 1);
+    assert_eq!(lose(&mut bench), From::Behind(Some(mark(4))), "all of it is read");
+    assert_eq!(bench.receive(), ["0:1", "a0a1", "b0b1"]);
 }
 
 #[test]
