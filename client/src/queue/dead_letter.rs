@@ -164,6 +164,7 @@ impl DeadLetters {
         let schema = self.schema.clone().filter(|_| !self.untold.load(Ordering::Relaxed));
         ProducerBuilder::new(self.client.clone(), Arc::new(AsItCame { schema }))
             .topic(&self.topic)
+            .chunking(true)
             .initial_subscription(self.initial_subscription.clone())
             .create()
             .await

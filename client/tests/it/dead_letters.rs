@@ -145,3 +145,16 @@ async fn a_dead_letter_topic_of_another_schema_takes_the_payload_alone() {
     assert_eq!(letters.len(), 2);
     assert_eq!(letters[1].payload(), "a");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_may_be_larger_than_an_entry() {
+    let bench = Bench::with(|config| config.profile.max_message_size = 2_000);
+    bench.create(1);
+    let client = bench.client();
+    let consumer = consumer(&client, StringSchema, DeadLetterPolicy::new(0).topic(DEAD)).await;
+    let producer = client.producer(StringSchema).topic(TOPIC).chunking(true).create().await.unwrap();
+    let large = "x".repeat(5_000);
+    producer.message().value(large.clone()).send().await.unwrap();
+    reject_all(&consumer).await;
+    assert_eq!(values(&read(&client, StringSchema, DEAD).await), [large]);
+}

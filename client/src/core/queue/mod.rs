@@ -176,16 +176,8 @@ impl QueueCore {
         if deviance.is(Deviant::NackEverything) {
             let ids = consumer.outstanding.reject_all();
             self.own(Own::Redeliver { segment: at.segment, ids: ids.iter().map(entry_id).collect() });
-        } else if !deviance.is(Deviant::NackIgnored)
-            && consumer.outstanding.reject((at.ledger, at.entry), at.batch_index)
-        {
-            let due = now.mono + self.config.redelivery_delay;
-            let entry = (at.ledger, at.entry);
-            for part in consumer.outstanding.parts(entry) {
-                consumer.outstanding.reject(part, -1);
-                self.rejected.insert((due, at.segment, part, -1));
-            }
-            self.rejected.insert((due, at.segment, entry, at.batch_index));
+        } else if !deviance.is(Deviant::NackIgnored) {
+            self.again(&at, now.mono + self.config.redelivery_delay);
         }
         self.tick(now);
         Ok(())
@@ -215,14 +207,9 @@ impl QueueCore {
             }
             Err(error) => {
                 tracing::warn!(segment = at.segment, %error, "a message did not get to the dead-letter topic");
-                let entry = (at.ledger, at.entry);
-                let consumer = self.segments.get_mut(&at.segment);
-                // Where it is not open any more, the broker sends it again by itself.
-                if consumer.is_some_and(|consumer| consumer.outstanding.reject(entry, at.batch_index))
-                    && !deviance.is(Deviant::DeadLetterGivenUp)
-                {
+                if !deviance.is(Deviant::DeadLetterGivenUp) {
                     let due = self.letters.failed(now.mono).max(now.mono + self.config.redelivery_delay);
-                    self.rejected.insert((due, at.segment, entry, at.batch_index));
+                    self.again(&at, due);
                 }
             }
         }
@@ -230,6 +217,21 @@ impl QueueCore {
     }
 
     // ---- inside ----
+
+    /// Has a message delivered again at this time, with all its parts. Where it is not open any more, the broker does so
+    /// by itself, or it is acknowledged.
+    fn again(&mut self, at: &Position, due: Millis) {
+        let Some(consumer) = self.segments.get_mut(&at.segment) else { return };
+        let entry = (at.ledger, at.entry);
+        if !consumer.outstanding.reject(entry, at.batch_index) {
+            return;
+        }
+        for part in consumer.outstanding.parts(entry) {
+            consumer.outstanding.reject(part, -1);
+            self.rejected.insert((due, at.segment, part, -1));
+        }
+        self.rejected.insert((due, at.segment, entry, at.batch_index));
+    }
 
     /// A message came too often.
     fn bury(&mut self, at: &Position, delivery: Delivery, now: Now) {

@@ -127,14 +127,30 @@ impl Bench {
                 payload.freeze()
             }
         };
-        let command = CommandMessage {
-            message_id: MessageIdData { ledger_id: 7, entry_id: entry, ..Default::default() },
-            ack_set: ack_set.to_vec(),
-            redelivery_count,
-            ..Default::default()
-        };
-        self.core.message(segment, &command, Entry::new(metadata, payload).to_bytes(), self.now());
-        self.collect();
+        let ack_set = ack_set.to_vec();
+        let command =
+            CommandMessage { message_id: id(entry), ack_set, redelivery_count, ..Default::default() };
+        self.entry(segment, &command, Entry::new(metadata, payload));
+    }
+
+    fn entry(&mut self, segment: u64, command: &CommandMessage, entry: Entry) {
+        self.step(|core, now| core.message(segment, command, entry.to_bytes(), now));
+    }
+
+    /// The two chunks of a message, in entries 3 and 4.
+    fn chunks(&mut self, segment: u64, metadata: &MessageMetadata, redelivery_count: Option<u32>) {
+        for chunk in 0..2 {
+            let metadata = MessageMetadata {
+                uuid: Some("u".into()),
+                chunk_id: Some(chunk),
+                num_chunks_from_msg: Some(2),
+                total_chunk_msg_size: Some(4),
+                ..metadata.clone()
+            };
+            let message_id = id(3 + chunk as u64);
+            let command = CommandMessage { message_id, redelivery_count, ..Default::default() };
+            self.entry(segment, &command, Entry::new(metadata, Bytes::from_static(b"ab")));
+        }
     }
 
     fn values(&self) -> Vec<&[u8]> {
@@ -390,6 +406,21 @@ fn what_cannot_be_buried_comes_again_later_each_time() {
         assert!(bench.take_others().contains(&again));
     }
     assert!(waits.is_sorted() && waits[2] > waits[0], "{waits:?}");
+}
+
+#[test]
+fn what_cannot_be_buried_comes_again_with_all_its_parts() {
+    let mut bench = with_letters();
+    bench.chunks(1, &MessageMetadata::default(), Some(2));
+    let letters = buried(bench.take_others());
+    assert_eq!(letters[0].0, "abab");
+    bench.step(|core, now| core.buried(&letters[0].1, refused(), now));
+    bench.now = bench.core.next_deadline().unwrap();
+    bench.step(|core, now| core.tick(now));
+    let again = Own::Redeliver { segment: 1, ids: vec![id(3), id(4)] };
+    assert_eq!(bench.take_others(), [Effect::Own(again)]);
+    bench.chunks(1, &MessageMetadata::default(), Some(3));
+    assert_eq!(buried(bench.take_others())[0].0, "abab");
 }
 
 #[test]
