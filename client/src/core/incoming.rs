@@ -56,6 +56,13 @@ pub(crate) struct Incoming {
     pub(crate) deviance: Deviance,
 }
 
+impl Incoming {
+    /// Whether the payload is not decrypted.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.failure.is_some() || self.encryption.is_some()
+    }
+}
+
 /// The messages of an entry. Members of a batch that compaction removed are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Opened {

@@ -38,7 +38,7 @@ const ORIGIN_MESSAGE_ID: &str = "ORIGIN_MESSAGE_ID";
 /// on the subscription, and comes again when the topic cannot be written. How often it came is what the broker says.
 ///
 /// The dead-letter topic is told the consumer's schema, so that others can read it with that; one that has another
-/// schema takes the payloads without.
+/// schema takes the payloads without. What cannot be decrypted is never a dead letter: nobody could read it there.
 ///
 /// ```
 /// use stc_client::DeadLetterPolicy;

@@ -471,7 +471,7 @@ impl Core for QueueCore {
             let (batch_index, batch_size) = (message.batch_index, size);
             let at = Position { segment, ledger: id.0, entry: id.1, batch_index, batch_size };
             let delivery = Delivery { segment, id: at.into(), redelivery_count, message };
-            if dead {
+            if dead && !delivery.message.is_sealed() {
                 self.bury(&at, delivery, now);
             } else {
                 self.life.effects.push(Effect::Deliver(delivery));

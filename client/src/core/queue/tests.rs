@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stc_proto::{
     Entry, TopicName, batch,
-    pulsar::{MessageMetadata, SingleMessageMetadata},
+    pulsar::{EncryptionKeys, MessageMetadata, SingleMessageMetadata},
 };
 
 use super::*;
@@ -151,6 +151,18 @@ impl Bench {
             let command = CommandMessage { message_id, redelivery_count, ..Default::default() };
             self.entry(segment, &command, Entry::new(metadata, Bytes::from_static(b"ab")));
         }
+    }
+
+    /// Entry 3, a batch of three messages that cannot be decrypted.
+    fn sealed(&mut self, segment: u64, redelivery_count: Option<u32>) {
+        let key = EncryptionKeys { key: "k".into(), ..Default::default() };
+        let metadata = MessageMetadata {
+            num_messages_in_batch: Some(3),
+            encryption_keys: vec![key],
+            ..Default::default()
+        };
+        let command = CommandMessage { message_id: id(3), redelivery_count, ..Default::default() };
+        self.entry(segment, &command, Entry::new(metadata, Bytes::from_static(b"sealed")));
     }
 
     fn values(&self) -> Vec<&[u8]> {
@@ -421,6 +433,14 @@ fn what_cannot_be_buried_comes_again_with_all_its_parts() {
     assert_eq!(bench.take_others(), [Effect::Own(again)]);
     bench.chunks(1, &MessageMetadata::default(), Some(3));
     assert_eq!(buried(bench.take_others())[0].0, "abab");
+}
+
+#[test]
+fn what_cannot_be_decrypted_is_not_buried() {
+    let mut bench = with_letters();
+    bench.sealed(1, Some(2));
+    assert!(buried(bench.take_others()).is_empty());
+    assert!(bench.delivered[0].message.failure.is_some());
 }
 
 #[test]
