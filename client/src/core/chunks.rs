@@ -80,7 +80,7 @@ impl Chunks {
         let gaps = deviance.is(Deviant::ChunkGapJoined);
         if index > next && !gaps || !fits || metadata.num_chunks_from_msg() != partial.count {
             // One between is lost: what is here will not become a message.
-            self.lose(partial, now);
+            self.lose(partial.entries, now);
             self.lost.push((id, now));
             return Added::Waits;
         }
@@ -93,13 +93,14 @@ impl Chunks {
         self.pending.push(partial);
         if self.pending.len() > MAX_PENDING {
             let oldest = self.pending.remove(0);
-            self.lose(oldest, now);
+            self.lose(oldest.entries, now);
         }
         Added::Waits
     }
 
-    fn lose(&mut self, partial: Partial, now: Millis) {
-        self.lost.extend(partial.entries.into_iter().map(|entry| (entry, now)));
+    /// What is in these entries will not become a message.
+    pub(crate) fn lose(&mut self, entries: Vec<EntryId>, now: Millis) {
+        self.lost.extend(entries.into_iter().map(|entry| (entry, now)));
     }
 
     /// Takes out the entries that have waited too long: nobody will get what is in them.

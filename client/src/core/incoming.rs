@@ -133,7 +133,11 @@ impl Opener {
         if self.deviance.is(Deviant::AcksLastChunkOnly) {
             parts.clear();
         }
-        Ok(Opened { parts, ..read(entry, self.deviance)? })
+        let opened = read(entry, self.deviance);
+        if let (Err(Unreadable::Corrupt(..)), Some(chunks)) = (&opened, self.chunks.get_mut(&segment)) {
+            chunks.lose(std::mem::take(&mut parts), now);
+        }
+        Ok(Opened { parts, ..opened? })
     }
 
     /// The segment's broker forgot what it had delivered: it comes again.

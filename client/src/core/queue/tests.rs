@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stc_proto::{
     Entry, TopicName, batch,
-    pulsar::{EncryptionKeys, MessageMetadata, SingleMessageMetadata},
+    pulsar::{CompressionType, EncryptionKeys, MessageMetadata, SingleMessageMetadata},
 };
 
 use super::*;
@@ -339,6 +339,23 @@ fn a_corrupt_entry_is_acknowledged_with_the_reason() {
         [Effect::Own(Own::Ack { segment: 1, ids: vec![id(3)], cumulative: false, invalid: reason })]
     );
     assert!(bench.delivered.is_empty());
+}
+
+#[test]
+fn of_a_corrupt_message_all_parts_are_acknowledged() {
+    let mut bench = Bench::open(TWO);
+    let zlib = MessageMetadata {
+        compression: Some(CompressionType::Zlib as i32),
+        uncompressed_size: Some(9),
+        ..Default::default()
+    };
+    bench.chunks(1, &zlib, None);
+    let reason = Some(ValidationError::DecompressionError);
+    let corrupt = Own::Ack { segment: 1, ids: vec![id(4)], cumulative: false, invalid: reason };
+    assert!(bench.take_others().contains(&Effect::Own(corrupt)));
+    bench.now = bench.core.next_deadline().expect("the other part is to be let go of");
+    bench.step(|core, now| core.tick(now));
+    assert_eq!(bench.take_others(), [ack(1, id(3))]);
 }
 
 #[test]
