@@ -99,7 +99,10 @@ impl ProducerCore {
                 }
             }
         }
-        self.settle_all(&cut_off, &Error::new(Category::TopicTerminated, "the topic was migrated"));
+        for message in cut_off {
+            let why = "the topic was migrated";
+            self.settle(&message, Err(Error::new(Category::TopicTerminated, why)));
+        }
         if self.deviance().is(Deviant::DropOnSplit) {
             let id = |order| Position { segment: 0, ledger: 0, entry: order, batch_index: -1, batch_size: 0 };
             for message in std::mem::take(&mut moved) {
