@@ -338,7 +338,7 @@ impl Drop for Asked {
             self.connection.send(command);
             return;
         };
-        let late = self.connection.wait_on(asked, "PRODUCER or SUBSCRIBE");
+        let Ok(late) = self.connection.wait_on(asked, "PRODUCER or SUBSCRIBE") else { return };
         let Ok(closed) = self.connection.begin(request_id, command) else { return };
         // Nothing that this holds lets client or connection live longer.
         let limit = self.client.operation_timeout;

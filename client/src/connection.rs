@@ -258,31 +258,24 @@ impl Connection {
     /// `NotConnected` when the connection is lost already.
     pub(crate) fn begin(&self, request_id: u64, command: impl Into<Command>) -> Result<Answer, Error> {
         let command = command.into();
-        let name = command.name();
-        let (sender, answer) = oneshot::channel();
-        {
-            let mut state = lock(&self.state);
-            if let Some(error) = &state.lost {
-                return Err(error.clone());
-            }
-            state.requests.insert(request_id, sender);
-        }
+        let answer = self.wait_on(request_id, command.name())?;
         self.send(Frame { command, payload: None });
-        let forget = ForgetRequest { state: self.state.clone(), request_id };
-        Ok(Answer { answer, name, address: self.address.clone(), _forget: forget })
+        Ok(answer)
     }
 
     /// Waits on for the answer to a request whose [`Answer`] was dropped, if it did not come before.
-    pub(crate) fn wait_on(&self, request_id: u64, name: &'static str) -> Answer {
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection is lost already.
+    pub(crate) fn wait_on(&self, request_id: u64, name: &'static str) -> Result<Answer, Error> {
         let (sender, answer) = oneshot::channel();
         let mut state = lock(&self.state);
-        // Without an entry the sender is dropped: the connection is lost.
-        if state.lost.is_none() {
-            state.requests.insert(request_id, sender);
+        if let Some(error) = &state.lost {
+            return Err(error.clone());
         }
-        drop(state);
+        state.requests.insert(request_id, sender);
         let forget = ForgetRequest { state: self.state.clone(), request_id };
-        Answer { answer, name, address: self.address.clone(), _forget: forget }
+        Ok(Answer { answer, name, address: self.address.clone(), _forget: forget })
     }
 
     /// Sends a request whose answer goes to a registered party.
