@@ -271,7 +271,7 @@ pub(crate) fn encode(
     };
     if let [_] = messages
         && let Some(chunk_size) = sender.chunk_size
-        && let Some(chunks) = chunks(metadata.clone(), payload.len(), chunk_size, sender)
+        && let Some(chunks) = chunks(metadata.clone(), payload.len(), chunk_size, sender)?
     {
         let entry = |(metadata, range)| sealed(metadata, payload.slice(range), sender);
         return chunks.into_iter().map(entry).collect();
@@ -298,14 +298,20 @@ fn sealed(mut metadata: MessageMetadata, payload: Bytes, sender: &mut Sender<'_>
     Ok(Entry::new(metadata, payload).to_bytes())
 }
 
-/// The metadata and the part of the payload of each chunk; `None` when one entry takes it all.
+/// The metadata of a chunk, and its part of the payload.
+type Chunk = (MessageMetadata, Range<usize>);
+
+/// The chunks of a message; `None` when one entry takes it all.
+///
+/// # Errors
+/// When the metadata leaves no room for a payload.
 fn chunks(
     metadata: MessageMetadata,
     length: usize,
     limit: usize,
     sender: &Sender<'_>,
-) -> Option<Vec<(MessageMetadata, Range<usize>)>> {
-    let total = i32::try_from(length).ok()?;
+) -> Result<Option<Vec<Chunk>>, Error> {
+    let Ok(total) = i32::try_from(length) else { return Ok(None) };
     let mut metadata = MessageMetadata {
         uuid: Some(format!("{}-{}", metadata.producer_name, metadata.sequence_id)),
         // As large as they get, until the size of a chunk is known.
@@ -316,21 +322,23 @@ fn chunks(
     };
     let overhead = Entry::new(metadata.clone(), Bytes::new()).to_bytes().len()
         + sender.sealer.as_ref().map_or(0, |sealer| sealer.overhead());
-    let room = sender.max_size.saturating_sub(overhead).max(1);
+    let room = sender.max_size.saturating_sub(overhead);
     let size = if limit == 0 { room } else { limit.min(room) };
     if length <= size {
-        return None;
+        return Ok(None);
+    }
+    if size == 0 {
+        let (metadata, max) = (overhead, sender.max_size);
+        let why = format!("{metadata} bytes of metadata fill the broker's limit of {max} for each chunk");
+        return Err(Error::new(Category::InvalidConfiguration, why));
     }
     metadata.num_chunks_from_msg = i32::try_from(length.div_ceil(size)).ok();
     let starts = (0..length).step_by(size).zip(0..);
-    Some(
-        starts
-            .map(|(start, index)| {
-                let metadata = MessageMetadata { chunk_id: Some(index), ..metadata.clone() };
-                (metadata, start..length.min(start + size))
-            })
-            .collect(),
-    )
+    let chunk = |(start, index)| {
+        let metadata = MessageMetadata { chunk_id: Some(index), ..metadata.clone() };
+        (metadata, start..length.min(start + size))
+    };
+    Ok(Some(starts.map(chunk).collect()))
 }
 
 fn key_of(message: &Outgoing, deviance: Deviance) -> Option<String> {
@@ -492,6 +500,16 @@ pub(crate) mod tests {
         assert_eq!(metadata.replicate_to, ["west"]);
         assert_eq!((metadata.sequence_id, metadata.publish_time), (10, 77));
         assert_eq!(metadata.entry_hash_min, Some(0x15a0), "delayed messages are stamped too");
+    }
+
+    #[test]
+    fn chunks_without_room_for_a_payload_are_refused() {
+        let segment = segment(&[]);
+        let mut large = message(0, None);
+        large.properties = vec![("a".into(), "x".repeat(10_000))];
+        let mut sender = Sender { chunk_size: Some(0), ..sender(CompressionType::None) };
+        let refused = encode(&[large], (0, 0), &mut sender, &grouping(&segment, true)).unwrap_err();
+        assert_eq!(refused.category(), Category::InvalidConfiguration);
     }
 
     #[test]
