@@ -48,8 +48,6 @@
 //! | `transport` | how links are made |
 //! | `tls`, `authentication` | whom the client trusts; who it is |
 //! | `address`, `clock` | service URLs; what time it is |
-//!
-//! Not offered yet: chunked and encrypted messages.
 
 mod address;
 mod attachments;
