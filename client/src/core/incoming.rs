@@ -66,7 +66,7 @@ impl Incoming {
 /// The messages of an entry. Members of a batch that compaction removed are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Opened {
-    /// How many messages the entry was made of: that is what it cost in permits.
+    /// How many messages the entry is made of, with those that are left out.
     pub(crate) count: usize,
     /// Whether the entry is a batch; a batch of one message is one too.
     pub(crate) batch: bool,
@@ -102,15 +102,31 @@ impl Opener {
         Opener { unsealer: Unsealer::new(encryption), chunks: BTreeMap::new(), deviance }
     }
 
-    /// Opens an entry that a segment delivered.
+    /// Opens an entry that a segment delivered. Tells too what it cost in permits, whether it can be read or not.
     pub(crate) fn open(
         &mut self,
         segment: u64,
         id: EntryId,
         bytes: Bytes,
         now: Millis,
+    ) -> (u32, Result<Opened, Unreadable>) {
+        match parse(bytes) {
+            Ok(entry) => {
+                let permits =
+                    entry.metadata.num_messages_in_batch.and_then(|count| u32::try_from(count).ok());
+                (permits.unwrap_or(1).max(1), self.open_parsed(segment, id, entry, now))
+            }
+            Err(unreadable) => (1, Err(unreadable)),
+        }
+    }
+
+    fn open_parsed(
+        &mut self,
+        segment: u64,
+        id: EntryId,
+        mut entry: Entry,
+        now: Millis,
     ) -> Result<Opened, Unreadable> {
-        let mut entry = parse(bytes)?;
         if self.deviance.is(Deviant::FirstWrappedKeyOnly) {
             entry.metadata.encryption_keys.truncate(1);
         }
@@ -333,12 +349,7 @@ mod tests {
     }
 
     fn opened(metadata: MessageMetadata, payload: &[u8]) -> Result<Opened, Unreadable> {
-        Opener::new(None, Deviance::default()).open(
-            0,
-            (0, 0),
-            Entry::new(metadata, Bytes::copy_from_slice(payload)).to_bytes(),
-            0,
-        )
+        opener().open(0, (0, 0), Entry::new(metadata, Bytes::copy_from_slice(payload)).to_bytes(), 0).1
     }
 
     fn batch_of(values: &[&str]) -> BytesMut {
@@ -383,7 +394,7 @@ mod tests {
     fn damage_is_named() {
         let mut bytes = Entry::new(metadata(), Bytes::from_static(b"hello")).to_bytes().to_vec();
         *bytes.last_mut().unwrap() ^= 1;
-        let damaged = opener().open(0, (0, 0), bytes.into(), 0);
+        let (_, damaged) = opener().open(0, (0, 0), bytes.into(), 0);
         assert!(
             matches!(damaged, Err(Unreadable::Corrupt(ValidationError::ChecksumMismatch, _))),
             "{damaged:?}"

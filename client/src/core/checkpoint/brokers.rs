@@ -67,7 +67,8 @@ impl CheckpointCore {
         }
         let (ledger, entry) = (command.message_id.ledger_id, command.message_id.entry_id);
         let From::Behind(seen) = reader.from else { return };
-        let (opened, last) = match self.life.opener.open(segment, (ledger, entry), payload, now.mono) {
+        let (permits, opened) = self.life.opener.open(segment, (ledger, entry), payload, now.mono);
+        let (opened, last) = match opened {
             Ok(opened) => {
                 let last = if opened.batch { opened.count as i32 - 1 } else { -1 };
                 (Some(opened), last)
@@ -82,8 +83,8 @@ impl CheckpointCore {
                 (None, -1)
             }
         };
-        let (count, batch) = opened.as_ref().map_or((1, false), |opened| (opened.count as u32, opened.batch));
-        let batch_size = if batch { count as i32 } else { 0 };
+        let batch = opened.as_ref().filter(|opened| opened.batch);
+        let batch_size = batch.map_or(0, |opened| opened.count as i32);
         let mut handed_on = 0;
         for message in opened.into_iter().flat_map(|opened| opened.messages) {
             let mark = Mark { ledger, entry, batch_index: message.batch_index };
@@ -113,7 +114,7 @@ impl CheckpointCore {
             reader.incomplete = None;
         }
         // What the application does not get is not waited for.
-        self.permit(segment, count.saturating_sub(handed_on));
+        self.permit(segment, permits.saturating_sub(handed_on));
         self.advance(now);
     }
 

@@ -425,20 +425,21 @@ impl Core for QueueCore {
         let Some(consumer) = self.segments.get_mut(&segment) else { return };
         let id: EntryId = (command.message_id.ledger_id, command.message_id.entry_id);
         let deviance = self.life.deviance;
-        let opened = match self.life.opener.open(segment, id, payload, now.mono) {
+        let (permits, opened) = self.life.opener.open(segment, id, payload, now.mono);
+        let opened = match opened {
             Ok(opened) => opened,
             Err(Unreadable::Corrupt(reason, why)) => {
                 tracing::warn!(segment, ledger = id.0, entry = id.1, why, "dropping a corrupt entry");
                 self.send_ack(segment, entry_id(&id), Some(reason));
-                return self.consumed(segment, 1);
+                return self.consumed(segment, permits);
             }
             Err(Unreadable::Part) => {
                 consumer.outstanding.deliver(id, 1, &[]);
-                return self.consumed(segment, 1);
+                return self.consumed(segment, permits);
             }
             Err(Unreadable::Duplicate) => {
                 self.send_ack(segment, entry_id(&id), None);
-                return self.consumed(segment, 1);
+                return self.consumed(segment, permits);
             }
             Err(Unreadable::Unsupported(why)) => {
                 tracing::warn!(
@@ -448,7 +449,7 @@ impl Core for QueueCore {
                     why,
                     "leaving an entry to other consumers"
                 );
-                return self.consumed(segment, 1);
+                return self.consumed(segment, permits);
             }
         };
         let places = consumer.outstanding.deliver(id, opened.count, &command.ack_set);
@@ -479,7 +480,7 @@ impl Core for QueueCore {
             }
         }
         // What the application does not get is not waited for.
-        self.consumed(segment, (opened.count as u32).saturating_sub(handed_on));
+        self.consumed(segment, permits.saturating_sub(handed_on));
     }
 
     fn on_transaction_end(&mut self, txn: TxnId, committed: bool, _: Now) {

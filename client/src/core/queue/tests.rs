@@ -269,6 +269,14 @@ fn permits_come_back_by_halves_of_the_queue() {
 }
 
 #[test]
+fn what_cannot_be_decrypted_gives_back_all_its_permits() {
+    let mut bench = Bench::open(TWO);
+    bench.sealed(1, None);
+    assert_eq!(bench.delivered.len(), 1);
+    assert_eq!(bench.take_others(), [Effect::Flow { segment: 1, permits: 2 }]);
+}
+
+#[test]
 fn a_rejected_message_is_asked_for_after_the_delay_and_comes_alone() {
     let mut bench = Bench::open(TWO);
     bench.message(1, 3, &["a", "b"], &[]);

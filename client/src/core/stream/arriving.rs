@@ -33,26 +33,27 @@ impl StreamCore {
             attachment.deliveries.aborted(txn, exclusive, &mut stream.late);
         }
         let shared = attachment.mode.is_shared();
-        let opened = match self.life.opener.open(segment, id, payload, now.mono) {
+        let (permits, opened) = self.life.opener.open(segment, id, payload, now.mono);
+        let opened = match opened {
             Ok(opened) => opened,
             Err(Unreadable::Corrupt(reason, why)) => {
                 tracing::warn!(segment, ledger = id.0, entry = id.1, why, "dropping a corrupt entry");
                 let id = MessageIdData { ledger_id: id.0, entry_id: id.1, ..Default::default() };
                 self.own(Own::Invalid { segment, id, reason });
-                return self.consumed(segment, generation, 1);
+                return self.consumed(segment, generation, permits);
             }
             Err(Unreadable::Part) => {
                 attachment.deliveries.part(id, !shared, &mut stream.late);
-                return self.consumed(segment, generation, 1);
+                return self.consumed(segment, generation, permits);
             }
             Err(Unreadable::Duplicate) => {
                 let arrived = Arrived { id, count: 1, batch: false, exclusive: !shared, ack_set: &[] };
                 attachment.deliveries.deliver(&arrived, &[], &mut stream.late, &mut self.sequence);
-                return self.consumed(segment, generation, 1);
+                return self.consumed(segment, generation, permits);
             }
             Err(Unreadable::Unsupported(why)) => {
                 tracing::warn!(segment, ledger = id.0, entry = id.1, why, "passing over an entry");
-                return self.consumed(segment, generation, 1);
+                return self.consumed(segment, generation, permits);
             }
         };
         let index = |message: &incoming::Incoming| usize::try_from(message.batch_index).unwrap_or(0);
@@ -67,7 +68,7 @@ impl StreamCore {
         let places = attachment.deliveries.deliver(&arrived, &present, &mut stream.late, &mut self.sequence);
         attachment.deliveries.join(id, opened.parts);
         let batch_size = if opened.batch { opened.count as i32 } else { 0 };
-        let skipped = (opened.count as u32).saturating_sub(places.len() as u32);
+        let skipped = permits.saturating_sub(places.len() as u32);
         for message in opened.messages {
             let Some((_, sequence)) = places.iter().find(|(place, _)| *place == index(&message)) else {
                 continue;
