@@ -31,9 +31,9 @@ impl Queued for StreamDelivery {
     }
 }
 
-/// Receives the messages of a topic, or of all scalable topics of a namespace (client-api §4.4), so that those of one key come in the order in which they were published, sharing
-/// the keys with the other stream consumers of its subscription (client-api §4.1). Stays valid until it is closed,
-/// whatever happens to connections and layout.
+/// Receives the messages of a topic, or of all scalable topics of a namespace (client-api §4.4), so that those of one
+/// key come in the order in which they were published, sharing the keys with the other stream consumers of its
+/// subscription (client-api §4.1). Stays valid until it is closed, whatever happens to connections and layout.
 ///
 /// A message that was received and not acknowledged comes again after a reconnect, and to another consumer once this
 /// one closes. While consumers join or leave, the keys that change hands wait until everything that was received of
@@ -143,8 +143,8 @@ impl<T: 'static> StreamConsumer<T> {
     }
 
     /// Acknowledges a message and everything that this consumer had received before it, of all keys (client-api
-    /// §4.1): none of it will be delivered again. Of a namespace that is everything of all its topics. The identifier may be one that was stored as bytes, of an earlier
-    /// life of the application too.
+    /// §4.1): none of it will be delivered again. Of a namespace that is everything of all its topics. The identifier
+    /// may be one that was stored as bytes, of an earlier life of the application too.
     ///
     /// Completes when the acknowledgement is on its way; it is sent again until the broker has accepted it, for as long
     /// as the messages are this consumer's.

@@ -90,8 +90,9 @@ impl Transaction {
         self.txn.core().state(now)
     }
 
-    /// Makes everything in it take effect at once, in all topics that it touched (client-api §6, *Commit*). Waits for the sends and
-    /// acknowledgements that are under way, and for the transaction's coordinator while that is being elected.
+    /// Makes everything in it take effect at once, in all topics that it touched (client-api §6, *Commit*). Waits for
+    /// the sends and acknowledgements that are under way, and for the transaction's coordinator while that is being
+    /// elected.
     ///
     /// # Errors
     /// `TransactionConflict` when the transaction has ended or timed out, or when an operation in it failed, which aborts
@@ -101,7 +102,8 @@ impl Transaction {
         self.txn.end(true).await
     }
 
-    /// Drops everything in it (client-api §6, *Abort*): its messages are never seen, and what it acknowledged is delivered again.
+    /// Drops everything in it (client-api §6, *Abort*): its messages are never seen, and what it acknowledged is
+    /// delivered again.
     ///
     /// # Errors
     /// As for [`Transaction::commit`].

@@ -6,8 +6,8 @@
 //!
 //! A topic that is deleted and created again begins a new life, at epoch 0. Where that is the epoch of the current layout
 //! too, a segment with another range tells it: within one topic ranges never change. Otherwise a push alone cannot tell it
-//! from an old layout. That the segments of the current layout are not there any more can: then the topic is looked up anew, and
-//! what that lookup brings counts whatever its epoch ([`Tracker::doubt`]).
+//! from an old layout. That the segments of the current layout are not there any more can: then the topic is looked
+//! up anew, and what that lookup brings counts whatever its epoch ([`Tracker::doubt`]).
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -215,8 +215,9 @@ impl<T: 'static> ProducerBuilder<T> {
     ///
     /// # Errors
     /// `InvalidConfiguration`, `NotFound` for a topic that is absent and not created, `ProducerBusy` when exclusive
-    /// access is not to be had, `Crypto` when a key to encrypt with is not, `NotSupported` when the broker does not know scalable topics, `NotConnected` when no
-    /// broker is reached in the client's operation timeout, and what else the broker answers.
+    /// access is not to be had, `Crypto` when a key to encrypt with is not, `NotSupported` when the broker does not
+    /// know scalable topics, `NotConnected` when no broker is reached in the client's operation timeout, and what
+    /// else the broker answers.
     pub async fn create(self) -> Result<Producer<T>, Error> {
         let deviance = self.client.deviance;
         self.attach().await.map_err(|error| deviance.report(error))

@@ -146,10 +146,10 @@ impl<T: 'static> StreamConsumerBuilder<T> {
     ///
     /// # Errors
     /// `InvalidConfiguration`, which is also what both a topic and a namespace or neither of them gives; `NotFound` for a
-    /// topic that is absent and not created or an absent namespace, `Authorization` where the client may not read, `ConsumerBusy` when what is
-    /// assigned is still another consumer's after the client's operation timeout, `NotSupported` when the broker does
-    /// not know scalable topics, `NotConnected` when no broker is reached in that time, and what else the broker
-    /// answers.
+    /// topic that is absent and not created or an absent namespace, `Authorization` where the client may not read,
+    /// `ConsumerBusy` when what is assigned is still another consumer's after the client's operation timeout,
+    /// `NotSupported` when the broker does not know scalable topics, `NotConnected` when no broker is reached in that
+    /// time, and what else the broker answers.
     pub async fn subscribe(self) -> Result<StreamConsumer<T>, Error> {
         let deviance = self.client.deviance;
         self.attach().await.map_err(|error| deviance.report(error))
