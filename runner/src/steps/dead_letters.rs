@@ -7,7 +7,7 @@ use axum::http::Method;
 use cucumber::{given, then, when};
 use serde_json::json;
 
-use super::consume::{PATIENCE_MS, nth};
+use super::consume::PATIENCE_MS;
 use super::journal::belongs;
 use super::params::{ConsumerName, Topic};
 use crate::client::{Received, Value};
@@ -58,14 +58,6 @@ async fn rejects(world: &mut World, name: ConsumerName, count: usize) -> Step {
         reject(world, &name.0, handle).await?;
     }
     Ok(())
-}
-
-/// Negatively acknowledges the message that the consumer gave last.
-#[when(expr = "{consumer} negatively acknowledges the last message")]
-async fn rejects_last(world: &mut World, name: ConsumerName) -> Step {
-    let count = world.deliveries.iter().filter(|d| d.consumer == name.0).count();
-    let handle = nth(world, &name.0, count)?;
-    reject(world, &name.0, handle).await
 }
 
 async fn next(world: &mut World, alias: &str) -> Result<Option<Received>, Trouble> {

@@ -49,18 +49,6 @@ fn watches_of(world: &World, alias: &str) -> Result<Vec<WireWatch>, Trouble> {
 
 // ---- what happened at all ----
 
-/// A command was sent by a broker: the race or fault that the scenario is about did happen.
-#[then(expr = "a {word} went to the client")]
-fn went_to_client(world: &mut World, command: String) -> Step {
-    let wire = world.wire()?;
-    let seen = wire.from_brokers().any(|(_, _, c)| c.name() == command);
-    if seen {
-        Ok(())
-    } else {
-        Err(Trouble(format!("no {command} went to the client: the scenario shows nothing")))
-    }
-}
-
 /// The client sent a command this often.
 #[then(expr = "the client sent {word} {int} time(s)")]
 async fn sent_times(world: &mut World, command: String, times: usize) -> Step {
@@ -71,18 +59,6 @@ async fn sent_times(world: &mut World, command: String, times: usize) -> Step {
     world.judge(&requirements, sent == times, || {
         world.rests_on_sent(&command);
         format!("the client sent {command} {sent} times instead of {times}")
-    });
-    Ok(())
-}
-
-/// The client sent a command at most this often.
-#[then(expr = "the client sent {word} at most {int} times")]
-async fn sent_at_most(world: &mut World, command: String, times: usize) -> Step {
-    world.settle().await;
-    let sent = world.wire()?.from_clients().filter(|(_, _, c)| c.name() == command).count();
-    world.judge(&["IMPL-4.6", "IMPL-4.4", "WIRE-4.10"], sent <= times, || {
-        world.rests_on_sent(&command);
-        format!("the client sent {command} {sent} times, more than {times}")
     });
     Ok(())
 }
@@ -121,17 +97,6 @@ async fn no_scalable_command(world: &mut World) -> Step {
 }
 
 // ---- layout watches ----
-
-/// Watches of the topic that are open now.
-#[then(expr = "the client has {int} open layout watch(es) of {topic}")]
-async fn open_watches(world: &mut World, count: usize, topic: Topic) -> Step {
-    world.observe().await;
-    let open = watches_of(world, &topic.0)?.iter().filter(|w| w.ended.is_none()).count();
-    let requirements = ["WIRE-4.3", "API-3.3.4", "IMPL-1.1", "IMPL-1.2", "WIRE-4.10"];
-    world
-        .judge(&requirements, open == count, || format!("{open} layout watches are open instead of {count}"));
-    Ok(())
-}
 
 /// At least one watch of the topic is open now. Producers and consumers of one client may share it.
 #[then(expr = "the client has a layout watch of {topic} open")]

@@ -99,13 +99,6 @@ async fn absent(world: &mut World, policy: String) -> Step {
     Ok(())
 }
 
-/// A name in a tenant and namespace that do not exist.
-#[given("the name of a topic in a namespace that does not exist")]
-fn absent_namespace(world: &mut World) {
-    let local = world.fresh_name(THE);
-    world.topics.insert(THE.to_owned(), format!("topic://nobody/nowhere-{local}/{local}"));
-}
-
 /// Splits a segment at the middle of its range.
 #[when(expr = "segment {int} of {topic} is split")]
 async fn split(world: &mut World, segment: u64, topic: Topic) -> Step {
