@@ -29,7 +29,10 @@ const SUBSCRIBE: [&str; 11] = [
     "API-2.7",
 ];
 /// What a failed or fruitless receive can break.
-pub(super) const RECEIVE: [&str; 29] = [
+pub(super) const RECEIVE: [&str; 32] = [
+    "ERR-5.3",
+    "CONF-3.8",
+    "API-4.2.8",
     "COMPAT-1.3",
     "CONF-3.9",
     "CONF-3.10",
@@ -61,11 +64,23 @@ pub(super) const RECEIVE: [&str; 29] = [
     "API-4.2.4",
 ];
 /// What a failed receive can break.
-const NEXT: [&str; 8] =
-    ["CONF-3.9", "CONF-3.10", "API-3.1.7", "API-4.4", "API-2.7", "API-4.3", "ERR-1.6", "DATA-6.1"];
+const NEXT: [&str; 12] = [
+    "ERR-5.3",
+    "CONF-3.8",
+    "API-4.2.8",
+    "API-4.2.5",
+    "CONF-3.9",
+    "CONF-3.10",
+    "API-3.1.7",
+    "API-4.4",
+    "API-2.7",
+    "API-4.3",
+    "ERR-1.6",
+    "DATA-6.1",
+];
 /// How long a receive waits for a message that must come. No text says when a negative acknowledgement takes effect, and
 /// the V5 Java client waits a minute; the limit of a step is longer.
-pub(super) const PATIENCE_MS: u64 = 80_000;
+const PATIENCE_MS: u64 = 80_000;
 /// How long nothing comes once nothing is outstanding: longer than a client waits before it attaches again.
 const QUIET_MS: u64 = 1_000;
 
@@ -177,24 +192,38 @@ fn queue_options(world: &World, step: &gherkin::Step) -> Result<QueueOptions, Tr
 #[when(expr = "{consumer} receives {int} message(s)")]
 async fn receives(world: &mut World, name: ConsumerName, count: usize) -> Step {
     for got in 0..count {
-        match next(world, &name.0, PATIENCE_MS).await? {
-            Some(message) => world.deliveries.push(Delivery { consumer: name.0.clone(), message }),
-            None => world.broken(
-                &RECEIVE,
-                format!("{got} messages came instead of {count}, then none for {} s", PATIENCE_MS / 1000),
-            ),
-        }
+        receive(world, &name.0, got, count).await?;
     }
     Ok(())
+}
+
+/// Receives the next of `count` messages, `got` of which have come, and gives its handle.
+async fn receive(world: &mut World, alias: &str, got: usize, count: usize) -> Result<u64, Trouble> {
+    let Some(message) = next(world, alias, PATIENCE_MS).await? else {
+        let what = format!("{got} messages came instead of {count}, then none for {} s", PATIENCE_MS / 1000);
+        world.broken(&RECEIVE, what);
+    };
+    let handle = message.handle;
+    world.deliveries.push(Delivery { consumer: alias.to_owned(), message });
+    Ok(handle)
 }
 
 /// Receives and acknowledges this many messages.
 #[when(expr = "{consumer} receives and acknowledges {int} message(s)")]
 pub(super) async fn receives_and_acknowledges(world: &mut World, name: ConsumerName, count: usize) -> Step {
-    for _ in 0..count {
-        receives(world, name.clone(), 1).await?;
-        let handle = world.deliveries.last().map(|d| d.message.handle);
-        acknowledge(world, &name.0, handle.into_iter().collect()).await?;
+    for got in 0..count {
+        let handle = receive(world, &name.0, got, count).await?;
+        acknowledge(world, &name.0, vec![handle]).await?;
+    }
+    Ok(())
+}
+
+/// Receives this many messages, one after another, and negatively acknowledges each before the next.
+#[when(expr = "{consumer} receives and negatively acknowledges {int} message(s)")]
+async fn receives_and_rejects(world: &mut World, name: ConsumerName, count: usize) -> Step {
+    for got in 0..count {
+        let handle = receive(world, &name.0, got, count).await?;
+        reject(world, &name.0, handle).await?;
     }
     Ok(())
 }
@@ -390,10 +419,15 @@ async fn acknowledge_nth(world: &mut World, name: ConsumerName, number: usize) -
 #[when(expr = "{consumer} negatively acknowledges message number {int} of those it received")]
 async fn nack_nth(world: &mut World, name: ConsumerName, number: usize) -> Step {
     let handle = nth(world, &name.0, number)?;
-    let consumer = world.consumer(&name.0)?;
+    reject(world, &name.0, handle).await
+}
+
+async fn reject(world: &mut World, alias: &str, handle: u64) -> Step {
+    let consumer = world.consumer(alias)?;
     let client = world.client().await;
     let done = world.within(client.negative_acknowledge(consumer.id, handle)).await;
-    world.expect(&["API-4.2.5", "IMPL-5.6"], done, "negative acknowledgement");
+    let requirements = ["ERR-5.3", "CONF-3.8", "API-4.2.8", "API-4.2.5", "IMPL-5.6"];
+    world.expect(&requirements, done, "negative acknowledgement");
     Ok(())
 }
 
@@ -521,7 +555,8 @@ fn is_message(world: &mut World, number: usize, name: ConsumerName) -> Step {
         .map(|d| d.message.text())
         .ok_or_else(|| Trouble(format!("the consumer gave fewer than {number} messages")))?;
     let message = last(world)?;
-    world.judge(&["API-4.2.5", "IMPL-5.6", "API-4.2.4", "CONF-3.10"], message.text() == handle_text, || {
+    let requirements = ["ERR-5.3", "CONF-3.8", "API-4.2.5", "IMPL-5.6", "API-4.2.4", "CONF-3.10"];
+    world.judge(&requirements, message.text() == handle_text, || {
         format!("{:?} came again instead of {handle_text:?}", message.text())
     });
     Ok(())

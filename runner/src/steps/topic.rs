@@ -28,6 +28,10 @@ async fn named_scalable(world: &mut World, alias: String, segments: u32) -> Step
 async fn make_scalable(world: &mut World, alias: &str, segments: u32) -> Step {
     let name = format!("topic://public/default/{}", world.fresh_name(alias));
     world.topics.insert(alias.to_owned(), name);
+    create(world, alias, segments).await
+}
+
+async fn create(world: &mut World, alias: &str, segments: u32) -> Step {
     let path = format!("{}?numInitialSegments={segments}", world.scalable_path(alias)?);
     world.admin(Method::PUT, &path, Some(json!({}))).await?;
     Ok(())
@@ -75,27 +79,24 @@ async fn turned_away(world: &World) {
     }
 }
 
-/// Another topic of the same name, at epoch 0.
-#[when(expr = "{topic} is created again with {int} segment(s)")]
-async fn created_again(world: &mut World, topic: Topic, segments: u32) -> Step {
-    let path = format!("{}?numInitialSegments={segments}", world.scalable_path(&topic.0)?);
-    world.admin(Method::PUT, &path, Some(json!({}))).await?;
-    Ok(())
+/// The name gets its topic, or one that was deleted gets another, at epoch 0.
+#[when(expr = "{topic} is created (again )with {int} segment(s)")]
+async fn created(world: &mut World, topic: Topic, segments: u32) -> Step {
+    create(world, &topic.0, segments).await
 }
 
 /// A name that nothing has been made under, in a namespace whose policy permits or forbids auto-creation.
-#[given(regex = r"^the name of an absent topic, in a namespace that (permits|forbids) auto-creation$")]
-async fn absent(world: &mut World, policy: String) -> Step {
-    let local = world.fresh_name(THE);
+#[given(
+    regex = r#"^the name of an absent (topic|topic "[^"]+"), in a namespace that (permits|forbids) auto-creation$"#
+)]
+async fn absent(world: &mut World, topic: Topic, policy: String) -> Step {
+    let local = world.fresh_name(&topic.0);
     let namespace = format!("public/ns-{local}");
     world.admin(Method::PUT, &format!("/admin/v2/namespaces/{namespace}"), Some(json!({}))).await?;
-    let body = json!({
-        "allowAutoTopicCreation": policy == "permits",
-        "topicType": "non-partitioned",
-    });
+    let body = json!({ "allowAutoTopicCreation": policy == "permits", "topicType": "non-partitioned" });
     let path = format!("/admin/v2/namespaces/{namespace}/autoTopicCreation");
     world.admin(Method::POST, &path, Some(body)).await?;
-    world.topics.insert(THE.to_owned(), format!("topic://{namespace}/{local}"));
+    world.topics.insert(topic.0, format!("topic://{namespace}/{local}"));
     Ok(())
 }
 
