@@ -74,7 +74,7 @@ Feature: End-to-end encryption
       | size            | 7              |
     And every entry of the topic is encrypted for "rsa"
 
-  @id:encryption-own-entry @KS-8.2
+  @id:encryption-own-entry @CONF-3.9 @KS-8.2
   Scenario: encrypted messages are entries of their own, also where others are batched
     Given a scalable topic with 1 segment
     And a producer on the topic with
@@ -83,8 +83,9 @@ Feature: End-to-end encryption
     When the producer starts to send 6 messages with 1 key
     Then every send succeeds
     And every entry of the topic says that it holds one message
+    And every entry of the topic is encrypted for "rsa"
 
-  @id:encryption-stamp @KS-8.3
+  @id:encryption-stamp @CONF-3.9 @KS-8.3
   Scenario: encrypted entries are stamped with their bucket hash
     Given a scalable topic with 2 segments
     And a producer on the topic with
@@ -92,6 +93,7 @@ Feature: End-to-end encryption
     When the producer sends 12 messages with 6 keys
     Then every entry of the topic is stamped with the bucket hashes of its messages
     And every entry of the topic says that it holds one message
+    And every entry of the topic is encrypted for "rsa"
 
   @id:encryption-shared-segment @KS-8.3 @CONF-3.9 @needs-journal
   Scenario: stream consumers that share a segment get the encrypted messages of their buckets
@@ -111,6 +113,7 @@ Feature: End-to-end encryption
     Then every message came to the stream consumers exactly once
     And each stream consumer received a part of the messages
     And the messages of each key came in the order of their sends
+    And every entry of the topic is encrypted for "rsa"
 
   @API-3.1.7 @CONF-3.9
   Scenario Outline: each of several recipients decrypts with the own key
@@ -146,6 +149,7 @@ Feature: End-to-end encryption
     And producer "old" sends 3 messages with 1 key
     And the queue consumer receives and acknowledges everything
     Then every message was received exactly once
+    And every entry of the topic is encrypted for "rsa or p384"
 
   @id:encryption-split @CONF-3.9
   Scenario: encrypted messages pass through a split
@@ -161,6 +165,7 @@ Feature: End-to-end encryption
     And the stream consumers receive and acknowledge everything
     Then every message came to the stream consumers exactly once
     And the messages of each key came in the order of their sends
+    And every entry of the topic is encrypted for "rsa"
 
   @id:encryption-producer-fails @ERR-2.14 @ERR-3.15 @CONF-3.9
   Scenario: without its key a producer fails and publishes nothing
@@ -184,9 +189,10 @@ Feature: End-to-end encryption
   Scenario: without its key a producer that may publishes in the clear
     Given a scalable topic with 1 segment
     And a queue consumer on the topic with subscription "s"
-    When the application creates a producer on the topic and sends a message, with
+    And a producer on the topic with
       | encryption         | missing          |
       | encryption failure | send unencrypted |
+    When the producer sends a message with key "key"
     And the queue consumer receives and acknowledges everything
     Then every message was received exactly once
     And every entry of the topic is in the clear
@@ -227,6 +233,7 @@ Feature: End-to-end encryption
       | private keys | p256 |
     And queue consumer "sighted" receives and acknowledges everything
     Then every message was received exactly once
+    And every entry of the topic is encrypted for "p256"
 
     @id:encryption-consumer-keeps
     Examples:
@@ -280,6 +287,7 @@ Feature: End-to-end encryption
     Then the last message has the payload of the stored entry
     And the last message has
       | key | order-17 |
+    And every entry of the topic is encrypted for "p256"
 
     @id:encryption-consumer-consumes
     Examples:

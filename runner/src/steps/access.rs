@@ -6,12 +6,12 @@ use stc_proto::pulsar::ServerError;
 
 use super::journal::{belongs, producers_of};
 use super::params::{ClientName, ProducerName, Topic};
-use super::produce::{create, producer_options};
-use crate::client::{ClientError, ProducerOptions};
+use super::produce::{create, producer_options, start_create};
+use crate::client::ClientError;
 use crate::judge::{Step, Trouble};
 use crate::stored;
 use crate::wire::segment_of;
-use crate::world::{Producer, Started, THE, World};
+use crate::world::World;
 
 /// What a collision of producers can break.
 const EXCLUSIVE: [&str; 5] = ["API-3.1.13", "API-3.1.15", "API-3.1.16", "API-3.1.17", "ERR-3.9"];
@@ -38,18 +38,8 @@ async fn start_to_create_with(
     topic: Topic,
     step: &gherkin::Step,
 ) -> Step {
-    let options = ProducerOptions { topic: Some(world.topic(&topic.0)?), ..producer_options(world, step)? };
-    let object = world.client_object(THE).await;
-    let client = world.client().await;
-    let alias = name.0;
-    let task = tokio::task::spawn_local(async move {
-        let (given, schema) = (options.name.clone(), options.schema.clone());
-        let id = client.create_producer(object, options).await?;
-        Ok(Started::Producer(alias, Producer { id, topic: topic.0, name: given, schema }))
-    });
-    world.started.insert("create".to_owned(), task);
-    world.settle().await;
-    Ok(())
+    let options = producer_options(world, step)?;
+    start_create(world, name.0, topic.0, options).await
 }
 
 /// Every active segment has an open producer of the client.

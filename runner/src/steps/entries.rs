@@ -7,23 +7,26 @@ use stc_proto::KeyHash;
 
 use super::layout::bucket_starts;
 use super::params::{Hash, Topic};
-use super::produce::await_sends;
+use super::stored::all;
 use crate::judge::{Step, Trouble};
-use crate::stored::{self, StoredMessage};
+use crate::stored::StoredMessage;
 use crate::world::{THE, World};
 
 /// The stored entries of a topic, each as its messages.
 async fn entries(world: &mut World, topic: &str) -> Result<Vec<Vec<StoredMessage>>, Trouble> {
-    await_sends(world).await;
-    let name = world.topic(topic)?;
     let mut entries: Vec<Vec<StoredMessage>> = Vec::new();
-    for message in stored::of(&world.broker().await, &name).await? {
+    for message in all(world, topic).await? {
         match entries.last_mut() {
             Some(entry) if message.index > 0 => entry.push(message),
             _ => entries.push(vec![message]),
         }
     }
     if entries.is_empty() { Err(Trouble::new("nothing is stored")) } else { Ok(entries) }
+}
+
+/// The first message of each stored entry, for what its metadata says and for entries that cannot be read further.
+pub(super) async fn heads(world: &mut World, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
+    Ok(entries(world, topic).await?.into_iter().filter_map(|entry| entry.into_iter().next()).collect())
 }
 
 fn bucket_hashes(entry: &[StoredMessage]) -> Vec<u16> {

@@ -8,31 +8,23 @@ use stc_proto::Command;
 
 use super::journal::marked;
 use super::params::{Topic, cycled_keys};
-use super::produce::await_sends;
+use super::produce::{await_sends, start};
+use super::stored::all;
 use crate::client::{ClientError, Outgoing, ProducerOptions, Signalled, Value};
 use crate::judge::{Step, Trouble};
-use crate::stored;
 use crate::world::{GRACE, Producer, Sent, THE, World};
 
 /// Asynchronous sends of messages of this many bytes each.
 #[when(expr = "the producer starts to send {int} messages of {int} bytes")]
 async fn start_large(world: &mut World, count: usize, size: usize) -> Step {
-    let producer = world.producer(THE)?;
     let first = world.sent.len();
     let large = |index: usize| {
         let value = format!("m-{index}-");
         let padding = ".".repeat(size.saturating_sub(value.len()));
         Outgoing { value: Value::Text(value + &padding), ..Outgoing::default() }
     };
-    let messages: Vec<Outgoing> = (first..first + count).map(large).collect();
-    let client = world.client().await;
-    let started = world.within(client.send_async(producer.id, messages.clone())).await;
-    let tickets = world.expect(&["ERR-1.3", "ERR-2.12"], started, "starting the sends");
-    for (message, ticket) in messages.into_iter().zip(tickets) {
-        let (producer, topic) = (THE.to_owned(), producer.topic.clone());
-        world.sent.push(Sent { producer, topic, message, ticket: Some(ticket), outcome: None });
-    }
-    Ok(())
+    let messages = (first..first + count).map(large).collect();
+    start(world, THE, messages).await
 }
 
 /// Some of the started sends have failed by now, all of them with this category and by their futures. The others go on.
@@ -103,8 +95,7 @@ async fn failures(world: &mut World, category: &str) -> Result<usize, Trouble> {
 async fn failed_not_stored(world: &mut World, topic: Topic) -> Step {
     await_sends(world).await;
     world.settle().await;
-    let full = world.topic(&topic.0)?;
-    let stored = stored::of(&world.broker().await, &full).await?;
+    let stored = all(world, &topic.0).await?;
     let failed = world.sent.iter().filter(|s| s.topic == topic.0 && matches!(s.outcome, Some(Err(_))));
     let failed: Vec<String> = failed.map(|s| super::schema::text(&s.message.value)).collect();
     for value in &failed {

@@ -14,9 +14,9 @@ use stc_proto::{KeyHash, TopicName};
 
 use super::params::{Topic, cycled_keys};
 use super::produce::await_sends;
+use super::stored::all;
 use crate::client::{MessageId, Outgoing, Value};
 use crate::judge::{Step, Trouble};
-use crate::stored;
 use crate::stored::classic::{ClassicClient, ClassicMessage};
 use crate::world::{Sent, THE, World};
 
@@ -229,9 +229,7 @@ fn judge_names(world: &World, expected: &BTreeSet<String>) -> Step {
 /// What is stored in the classic topic or its partitions, and not in segments.
 #[then(expr = "the classic part of {topic} holds {int} messages")]
 async fn classic_part(world: &mut World, topic: Topic, count: usize) -> Step {
-    await_sends(world).await;
-    let name = world.topic(&topic.0)?;
-    let messages = stored::of(&world.broker().await, &name).await?;
+    let messages = all(world, &topic.0).await?;
     let held = messages.iter().filter(|m| m.segment.is_none()).count();
     world.judge(&["COMPAT-1.4", "IMPL-2.1"], held == count, || {
         format!("{held} messages are in the classic topic, and {} elsewhere", messages.len() - held)
@@ -242,9 +240,8 @@ async fn classic_part(world: &mut World, topic: Topic, count: usize) -> Step {
 /// What was sent to a short name is in `persistent://public/default/` and that name.
 #[then("the messages are stored in the persistent topic of that name")]
 async fn in_persistent(world: &mut World) -> Step {
-    await_sends(world).await;
     let full = world.topic("full")?;
-    let stored = stored::of(&world.broker().await, &full).await?;
+    let stored = all(world, "full").await?;
     let stored = stored.iter().filter(|m| m.segment.is_none()).count();
     world.judge(&["COMPAT-1.3"], stored == world.sent.len(), || {
         format!("{stored} of {} messages are in {full}", world.sent.len())

@@ -6,14 +6,15 @@ use bytes::Bytes;
 use cucumber::{gherkin, given, then, when};
 use stc_proto::pulsar::{CompressionType, MessageMetadata};
 
+use super::entries::heads;
 use super::journal::{belongs, marked};
-use super::params::{ProducerName, Topic, column};
-use super::produce::{await_sends, deliver};
+use super::params::{ProducerName, Topic, column, cycled_keys};
+use super::produce::{deliver, start};
 use crate::client::{Batching, Chunking, Compression, Outgoing, Value};
 use crate::feature::Need;
 use crate::judge::{Step, Trouble};
-use crate::stored::{self, StoredMessage, writer};
-use crate::world::{Sent, World};
+use crate::stored::{StoredMessage, writer};
+use crate::world::World;
 
 /// What can break when a packed message does not arrive as it was sent.
 const WHOLE: [&str; 2] = ["CONF-3.10", "CONF-3.9"];
@@ -81,7 +82,7 @@ fn large(index: usize, size: usize) -> Value {
 /// Messages of this many bytes, each waited for, with keys in turn.
 #[when(expr = "{producer} sends {int} message(s) of {int} bytes with {int} key(s)")]
 async fn send_large(world: &mut World, name: ProducerName, count: usize, size: usize, keys: usize) -> Step {
-    for key in super::params::cycled_keys(count, keys) {
+    for key in cycled_keys(count, keys) {
         let value = large(world.sent.len(), size);
         deliver(world, &name.0, Outgoing { value, key: Some(key), ..Outgoing::default() }).await?;
     }
@@ -91,19 +92,11 @@ async fn send_large(world: &mut World, name: ProducerName, count: usize, size: u
 /// Asynchronous sends of messages of this many bytes, with keys in turn.
 #[when(expr = "{producer} starts to send {int} message(s) of {int} bytes with {int} key(s)")]
 async fn start_large(world: &mut World, name: ProducerName, count: usize, size: usize, keys: usize) -> Step {
-    let producer = world.producer(&name.0)?;
     let first = world.sent.len();
     let message =
         |(i, key)| Outgoing { value: large(first + i, size), key: Some(key), ..Outgoing::default() };
-    let messages: Vec<Outgoing> = super::params::cycled_keys(count, keys).enumerate().map(message).collect();
-    let client = world.client().await;
-    let started = world.within(client.send_async(producer.id, messages.clone())).await;
-    let tickets = world.expect(&WHOLE, started, "starting the sends");
-    for (message, ticket) in messages.into_iter().zip(tickets) {
-        let (producer, topic) = (name.0.clone(), producer.topic.clone());
-        world.sent.push(Sent { producer, topic, message, ticket: Some(ticket), outcome: None });
-    }
-    Ok(())
+    let messages = cycled_keys(count, keys).enumerate().map(message).collect();
+    start(world, &name.0, messages).await
 }
 
 // ---- chunks that no client under test sent ----
@@ -163,19 +156,10 @@ fn are_joined(world: &mut World, step: &gherkin::Step) -> Step {
 
 // ---- judging ----
 
-/// Everything that is stored, once every send has ended.
-async fn entries(world: &mut World, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
-    await_sends(world).await;
-    let name = world.topic(topic)?;
-    let mut stored = stored::of(&world.broker().await, &name).await?;
-    stored.retain(|message| message.index == 0);
-    if stored.is_empty() { Err(Trouble::new("nothing is stored")) } else { Ok(stored) }
-}
-
 /// Chunks by the message that they are of, in stored order.
 async fn chunks(world: &mut World, topic: &str) -> Result<BTreeMap<String, Vec<StoredMessage>>, Trouble> {
     let mut found: BTreeMap<String, Vec<StoredMessage>> = BTreeMap::new();
-    for entry in entries(world, topic).await? {
+    for entry in heads(world, topic).await? {
         if entry.metadata.num_chunks_from_msg() > 1 {
             found.entry(entry.metadata.uuid().to_owned()).or_default().push(entry);
         }
@@ -204,7 +188,7 @@ async fn in_chunks(world: &mut World, topic: Topic) -> Step {
 #[then(expr = "chunks of different messages of {topic} alternate")]
 async fn alternate(world: &mut World, topic: Topic) -> Step {
     let ids: Vec<String> =
-        entries(world, &topic.0).await?.iter().map(|entry| entry.metadata.uuid().to_owned()).collect();
+        heads(world, &topic.0).await?.iter().map(|entry| entry.metadata.uuid().to_owned()).collect();
     let mut runs = ids.clone();
     runs.dedup();
     let mut distinct = ids;
@@ -241,7 +225,7 @@ async fn compressed(world: &mut World, topic: Topic, codec: String) -> Step {
         Compression::Zstd => CompressionType::Zstd,
         Compression::Snappy => CompressionType::Snappy,
     };
-    for entry in entries(world, &topic.0).await? {
+    for entry in heads(world, &topic.0).await? {
         let seen = entry.metadata.compression();
         world.judge(&["API-3.1.6"], seen == expected, || {
             world.rests_on_send_of(&entry.payload);
@@ -275,7 +259,7 @@ async fn one_entry(world: &mut World, topic: Topic, count: i32) -> Step {
 }
 
 async fn counts(world: &mut World, topic: &str) -> Result<Vec<i32>, Trouble> {
-    let counts = entries(world, topic).await?;
+    let counts = heads(world, topic).await?;
     Ok(counts.iter().map(|entry| entry.metadata.num_messages_in_batch.unwrap_or(1)).collect())
 }
 

@@ -5,13 +5,11 @@ use std::rc::Rc;
 use cucumber::{gherkin, given, then, when};
 use futures_util::FutureExt as _;
 
-use super::encryption::{producer_action, recipients};
+use super::encryption::producer_option;
 use super::packing::{batching, chunking, compression};
 use super::params::{ClientName, ProducerName, Topic, column, cycled_keys, number, options};
 use super::schema::schema;
-use crate::client::{
-    AccessMode, ClientOptions, Outgoing, ProducerEncryption, ProducerOptions, SchemaKind, TransactionId,
-};
+use crate::client::{AccessMode, ClientOptions, Outgoing, ProducerOptions, SchemaKind};
 use crate::judge::{Step, Trouble};
 use crate::world::{Producer, Sent, Started, THE, World};
 
@@ -31,7 +29,9 @@ const CREATE: [&str; 13] = [
     "API-3.1.15",
     "API-2.7",
 ];
-const SEND: [&str; 37] = [
+const SEND: [&str; 39] = [
+    "ERR-1.3",
+    "ERR-2.12",
     "COMPAT-1.3",
     "COMPAT-1.4",
     "IMPL-4.2",
@@ -114,17 +114,22 @@ pub(crate) async fn create(
 /// Creating a producer, under way while the scenario goes on.
 #[when(expr = "the application starts to create {producer} on {topic}")]
 async fn start_to_create(world: &mut World, name: ProducerName, topic: Topic) -> Step {
-    let full = world.topic(&topic.0)?;
+    start_create(world, name.0, topic.0, ProducerOptions::default()).await
+}
+
+pub(crate) async fn start_create(
+    world: &mut World,
+    alias: String,
+    topic: String,
+    options: ProducerOptions,
+) -> Step {
+    let options = ProducerOptions { topic: Some(world.topic(&topic)?), ..options };
     let object = world.client_object(THE).await;
     let client = world.client().await;
-    let alias = name.0.clone();
     let task = tokio::task::spawn_local(async move {
-        let options = ProducerOptions { topic: Some(full), ..Default::default() };
+        let (name, schema) = (options.name.clone(), options.schema.clone());
         let id = client.create_producer(object, options).await?;
-        Ok(Started::Producer(
-            alias,
-            Producer { id, topic: topic.0, name: None, schema: SchemaKind::default() },
-        ))
+        Ok(Started::Producer(alias, Producer { id, topic, name, schema }))
     });
     world.started.insert("create".to_owned(), task);
     world.settle().await;
@@ -201,16 +206,10 @@ pub(crate) fn producer_options(world: &World, step: &gherkin::Step) -> Result<Pr
             "batching" => made.batching = Some(batching(&value)?),
             "compression" => made.compression = Some(compression(&value)?),
             "chunking" => made.chunking = Some(chunking(&value)?),
-            "encryption" => {
-                let action = made.encryption.take().map(|policy| policy.on_failure).unwrap_or_default();
-                made.encryption = Some(ProducerEncryption { on_failure: action, ..recipients(&value) });
-            }
-            "encryption failure" => {
-                made.encryption.get_or_insert_default().on_failure = producer_action(&value)?;
-            }
             "send timeout" => made.send_timeout_ms = Some(number(&name, value.trim_end_matches("ms"))?),
             "max pending" => made.max_pending = Some(number(&name, &value)?),
             "block if queue full" => made.block_if_queue_full = Some(value == "yes"),
+            other if producer_option(&mut made.encryption, other, &value)? => {}
             other => match other.strip_prefix("property ") {
                 Some(property) => made.properties.push((property.to_owned(), value)),
                 None => return Err(Trouble(format!("a producer has no option {other:?}"))),
@@ -354,7 +353,7 @@ fn outgoing(world: &World, kind: &SchemaKind, step: &gherkin::Step) -> Result<Ou
 /// Asynchronous sends without keys, called one after another; nothing is waited for.
 #[when(expr = "{producer} starts to send {int} message(s)")]
 async fn start_many(world: &mut World, name: ProducerName, count: usize) -> Step {
-    let messages = (0..count).map(|_| None).collect();
+    let messages = numbered(world, std::iter::repeat_n(None, count));
     start(world, &name.0, messages).await
 }
 
@@ -362,29 +361,25 @@ async fn start_many(world: &mut World, name: ProducerName, count: usize) -> Step
 #[given(expr = "{producer} has started to send {int} message(s) with {int} key(s)")]
 #[when(expr = "{producer} starts to send {int} message(s) with {int} key(s)")]
 async fn start_keys(world: &mut World, name: ProducerName, count: usize, keys: usize) -> Step {
-    start(world, &name.0, cycled_keys(count, keys).map(Some).collect()).await
+    let messages = numbered(world, cycled_keys(count, keys).map(Some));
+    start(world, &name.0, messages).await
 }
 
 /// One asynchronous send for each key in the step's table.
 #[when(expr = "{producer} starts to send one message for each key")]
 async fn start_listed(world: &mut World, name: ProducerName, step: &gherkin::Step) -> Step {
-    start(world, &name.0, column(step)?.into_iter().map(Some).collect()).await
+    let messages = numbered(world, column(step)?.into_iter().map(Some));
+    start(world, &name.0, messages).await
 }
 
-async fn start(world: &mut World, alias: &str, keys: Vec<Option<String>>) -> Step {
-    start_in(world, alias, keys, None).await
-}
-
-pub(crate) async fn start_in(
-    world: &mut World,
-    alias: &str,
-    keys: Vec<Option<String>>,
-    transaction: Option<TransactionId>,
-) -> Step {
-    let producer = world.producer(alias)?;
+/// The next messages, one for each key.
+pub(crate) fn numbered(world: &World, keys: impl Iterator<Item = Option<String>>) -> Vec<Outgoing> {
     let first = world.sent.len();
-    let message = |(i, key)| Outgoing { transaction, ..world.message(first + i, key) };
-    let messages: Vec<Outgoing> = keys.into_iter().enumerate().map(message).collect();
+    keys.enumerate().map(|(i, key)| world.message(first + i, key)).collect()
+}
+
+pub(crate) async fn start(world: &mut World, alias: &str, messages: Vec<Outgoing>) -> Step {
+    let producer = world.producer(alias)?;
     let client = world.client().await;
     let started = world.within(client.send_async(producer.id, messages.clone())).await;
     let tickets = world.expect(&SEND, started, "starting the sends");

@@ -10,9 +10,9 @@ use sim_broker::core::journal::{Event, Record};
 use super::journal::producers_of;
 use super::params::{ProducerName, Topic};
 use super::produce::await_sends;
+use super::stored::all;
 use crate::client::Value;
 use crate::judge::{Step, Trouble};
-use crate::stored;
 use crate::wire::WireSend;
 use crate::world::World;
 
@@ -68,9 +68,7 @@ async fn stored_ids(world: &mut World, topic: Topic, first: u64, last: u64) -> S
 /// batches by bucket interleave.
 #[then(expr = "the sequence ids of the messages of {topic} increase")]
 async fn increase(world: &mut World, topic: Topic) -> Step {
-    await_sends(world).await;
-    let full = world.topic(&topic.0)?;
-    let stored = stored::of(&world.broker().await, &full).await?;
+    let stored = all(world, &topic.0).await?;
     let mut last: BTreeMap<Option<u64>, u64> = BTreeMap::new();
     let mut compared = 0;
     for message in stored.iter().filter(|m| m.index == 0) {
@@ -87,9 +85,7 @@ async fn increase(world: &mut World, topic: Topic) -> Step {
 
 /// The sequence ids of the messages that were sent unbatched, in the order of the sends.
 async fn ids(world: &mut World, topic: &str) -> Result<Vec<u64>, Trouble> {
-    await_sends(world).await;
-    let full = world.topic(topic)?;
-    let stored = stored::of(&world.broker().await, &full).await?;
+    let stored = all(world, topic).await?;
     let sent = world.sent.iter().filter_map(|s| match &s.message.value {
         Value::Text(value) => Some(value),
         _ => None,
@@ -139,9 +135,7 @@ async fn kept(world: &mut World, topic: Topic) -> Step {
 /// Every message is there once, which only the broker's deduplication can have seen to.
 #[then(expr = "the broker stored every message of {topic} once although it came twice")]
 async fn stored_once(world: &mut World, topic: Topic) -> Step {
-    await_sends(world).await;
-    let full = world.topic(&topic.0)?;
-    let stored = stored::of(&world.broker().await, &full).await?;
+    let stored = all(world, &topic.0).await?;
     for (value, _) in world.sent_texts() {
         let times = stored.iter().filter(|m| m.text() == value).count();
         world.judge(&["API-3.2.15"], times == 1, || format!("{value:?} is stored {times} times"));

@@ -32,7 +32,7 @@ async fn replicated(world: &mut World, cluster: String, topic: Topic) -> Step {
 }
 
 /// Everything that is stored under the topic, once every send has ended.
-async fn all(world: &mut World, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
+pub(super) async fn all(world: &mut World, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
     await_sends(world).await;
     let name = world.topic(topic)?;
     let messages = stored::of(&world.broker().await, &name).await?;

@@ -91,8 +91,9 @@ async fn try_send(world: &mut World, name: ProducerName, txn: TxnName) -> Step {
 #[when(expr = "{producer} starts to send {int} message(s) with {int} key(s) in {txn}")]
 async fn starts(world: &mut World, name: ProducerName, count: usize, keys: usize, txn: TxnName) -> Step {
     let transaction = world.transaction(&txn.0)?;
-    let keys = cycled_keys(count, keys).map(Some).collect();
-    produce::start_in(world, &name.0, keys, Some(transaction)).await
+    let messages = produce::numbered(world, cycled_keys(count, keys).map(Some)).into_iter();
+    let within = |message| Outgoing { transaction: Some(transaction), ..message };
+    produce::start(world, &name.0, messages.map(within).collect()).await
 }
 
 fn within(world: &World, key: Option<String>, txn: &TxnName) -> Result<Outgoing, Trouble> {
