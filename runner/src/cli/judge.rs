@@ -10,7 +10,7 @@ use stc_reports::{ExitCode, Report, terminal};
 use super::rounds::{self, Rounds};
 use super::{ConformanceArgs, config, environment, fresh_seed, target, with_selection};
 use crate::client::paired::PairedFactory;
-use crate::known::{KnownError, KnownFailures, Saved};
+use crate::known::{KnownError, KnownFailures};
 use crate::output::{complain, say};
 use crate::run::ClientFactory;
 use crate::select::{Selection, SelectionError};
@@ -146,9 +146,7 @@ fn known_failures(args: &ConformanceArgs) -> Result<Option<(PathBuf, KnownFailur
 
 fn fix(path: &Path, known: &KnownFailures, report: &Report) -> Result<KnownFailures, Problem> {
     let fixed = known.fixed(report);
-    let commented = std::fs::read_to_string(path).is_ok_and(|old| old.contains('#'));
-    let saved = fixed.save(path).map_err(|e| Problem::Environment(e.to_string()))?;
-    if commented && saved == Saved::Anew {
+    if fixed.save(path).map_err(|e| Problem::Environment(e.to_string()))? {
         complain(format_args!("{}: written anew, its comments are gone", path.display()));
     }
     let unexplained = fixed.entries.iter().filter(|e| e.reason.trim().is_empty()).count();

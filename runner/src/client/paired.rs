@@ -36,15 +36,9 @@ impl PairedFactory {
         };
         // A transaction cannot span what two clients do.
         let in_transactions = scenario.checklist.iter().any(|c| c == Capability::Transactions.as_str());
-        // A transaction belongs to the client that produces.
-        let shared = scenario
-            .steps
-            .iter()
-            .any(|s| s.value.contains(" acknowledges ") && s.value.contains(" in the transaction"));
         // Serialized identifiers are each SDK's own: one cannot read those of another.
         let across = says(&[" its send returned"]);
         scenario.needs.is_empty()
-            && !shared
             && !across
             && !in_transactions
             && says(&[" sends ", " has sent ", " send "])

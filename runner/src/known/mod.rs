@@ -156,29 +156,18 @@ impl KnownFailures {
     }
 
     /// Writes the list. Where the file holds one already, comments and the form of entries that did not change are kept;
-    /// only a file that is not one entry below the other is written anew.
+    /// only a file that is not one entry below the other is written anew. Whether comments got lost by that.
     ///
     /// # Errors
     /// [`KnownError::File`].
-    pub fn save(&self, path: &Path) -> Result<Saved, KnownError> {
+    pub fn save(&self, path: &Path) -> Result<bool, KnownError> {
         let old = fs::read_to_string(path).unwrap_or_default();
-        let (text, saved) = match rewrite::rewritten(&old, &self.entries) {
-            Some(text) => (text, Saved::InPlace),
-            None => (self.to_yaml(), Saved::Anew),
-        };
+        let edited = rewrite::rewritten(&old, &self.entries);
+        let lost = edited.is_none() && old.contains('#');
+        let text = edited.unwrap_or_else(|| self.to_yaml());
         fs::write(path, text).map_err(|source| KnownError::File { path: path.to_owned(), source })?;
-        Ok(saved)
+        Ok(lost)
     }
-}
-
-/// How a list was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Saved {
-    /// Into what stood there, comments and all.
-    InPlace,
-    /// From the entries alone: there was nothing before, or it has a form that cannot be edited entry by entry. Comments
-    /// are gone.
-    Anew,
 }
 
 /// The entry that a result needs, made from the one that there is.

@@ -8,16 +8,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::http::Method;
 use cucumber::{given, then, when};
 use serde_json::json;
+use stc_proto::TopicName;
 use stc_proto::name::Domain;
 use stc_proto::pulsar::ServerError;
-use stc_proto::{KeyHash, TopicName};
 
 use super::params::{Topic, cycled_keys};
 use super::produce::await_sends;
 use super::stored::all;
 use crate::client::{MessageId, Outgoing, Value};
 use crate::judge::{Step, Trouble};
-use crate::stored::classic::{ClassicClient, ClassicMessage};
+use crate::stored::classic::{ClassicClient, ClassicMessage, partition_of, partitions};
 use crate::world::{Sent, THE, World};
 
 /// Who sent what the classic client sent.
@@ -143,8 +143,7 @@ async fn classic_sends(world: &mut World, count: usize, keys: usize, topic: Topi
     let mut client = ClassicClient::new(&broker)?;
     for key in cycled_keys(count, keys) {
         let message: Outgoing = world.next_message(Some(key.clone()));
-        let place = KeyHash::of(&key).0 & 0x7fff_ffff;
-        let place = places.get(place as usize % places.len().max(1));
+        let place = places.get(partition_of(&key, u32::try_from(places.len())?) as usize);
         let place = place.cloned().ok_or_else(|| Trouble::new("the topic has no partition"))?;
         let Value::Text(text) = &message.value else { return Err(Trouble::new("messages are texts")) };
         let payload = text.clone().into_bytes();
@@ -174,14 +173,7 @@ async fn classic_refused(world: &mut World, topic: Topic) -> Step {
 /// The classic topics behind a topic: its partitions, or itself.
 async fn stored_names(world: &mut World, alias: &str) -> Result<Vec<TopicName>, Trouble> {
     let name = TopicName::parse(&world.topic(alias)?)?.with_domain(Domain::Persistent);
-    let path = format!("/admin/v2/persistent/{}/{}/partitions", name.namespace(), name.local());
-    let body = world.admin(Method::GET, &path, None).await?;
-    let metadata: serde_json::Value = serde_json::from_str(&body)?;
-    let partitions = metadata.get("partitions").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    Ok(match u32::try_from(partitions)? {
-        0 => vec![name],
-        count => (0..count).map(|index| name.partition(index)).collect(),
-    })
+    partitions(&world.broker().await.admin, &name).await
 }
 
 /// Milliseconds since 1970.

@@ -115,13 +115,13 @@ async fn own_in_partition(world: &mut World, producer: ProducerName, partitions:
 
 async fn judge_partitions(world: &mut World, partitions: u32, producer: Option<String>) -> Step {
     let topic = world.topic(THE)?;
-    let stored = all(world, THE).await?;
+    let messages = all(world, THE).await?;
     for index in 0..world.sent.len() {
         let ours = |sent: &&Sent| producer.as_ref().is_none_or(|name| *name == sent.producer);
         let Some(sent) = world.sent.get(index).filter(ours) else { continue };
         let (Some(key), value) = (sent.message.key.clone(), value(world, index)) else { continue };
-        let expected = (KeyHash::of(&key).0 & 0x7fff_ffff) % partitions;
-        let place = stored.iter().find(|m| Some(&m.payload) == value.as_ref()).map(|m| m.topic.clone());
+        let expected = stored::classic::partition_of(&key, partitions);
+        let place = messages.iter().find(|m| Some(&m.payload) == value.as_ref()).map(|m| m.topic.clone());
         world.judge(&["IMPL-2.7"], place == Some(format!("{topic}-partition-{expected}")), || {
             world.rests_on_send_of(&value.unwrap_or_default());
             format!("key {key:?} went to {place:?}, and belongs to partition {expected}")

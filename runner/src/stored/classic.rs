@@ -1,13 +1,38 @@
 //! A client of classic topics, of the suite's own: it knows nothing of scalable topics. It is beside the client under
 //! test while a topic is migrated.
 
-use stc_proto::pulsar::{CommandProducer, CommandSend, MessageMetadata, ServerError};
-use stc_proto::{Command, Entry, Frame, TopicName};
+use axum::http::Method;
+use serde::Deserialize;
+use stc_proto::pulsar::{MessageMetadata, ServerError};
+use stc_proto::{KeyHash, TopicName};
 
 use super::brokers::Brokers;
-use super::link::unexpected;
 use crate::judge::Trouble;
 use crate::target::Broker;
+use crate::target::admin::Admin;
+
+/// The classic topics behind a name, as the admin REST tells: its partitions, or itself.
+///
+/// # Errors
+/// When the broker does not tell.
+pub async fn partitions(admin: &Admin, name: &TopicName) -> Result<Vec<TopicName>, Trouble> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        partitions: u32,
+    }
+    let path = format!("/admin/v2/persistent/{}/{}/partitions", name.namespace(), name.local());
+    let body = admin.must(Method::GET, &path, None).await?;
+    let metadata: Metadata = serde_json::from_str(&body).map_err(|e| Trouble(format!("GET {path}: {e}")))?;
+    Ok(match metadata.partitions {
+        0 => vec![name.clone()],
+        count => (0..count).map(|index| name.partition(index)).collect(),
+    })
+}
+
+/// The partition, of `count`, that classic routing gives a key.
+pub fn partition_of(key: &str, count: u32) -> u32 {
+    (KeyHash::of(key).0 & 0x7fff_ffff) % count.max(1)
+}
 
 /// What it sends.
 #[derive(Debug, Clone)]
@@ -44,14 +69,8 @@ impl ClassicClient {
         self.ids += 1;
         let producer_id = self.ids;
         let link = self.brokers.serving(topic).await?;
-        let request_id = link.request_id();
-        let topic = topic.to_string();
-        link.send(CommandProducer { topic, producer_id, request_id, ..Default::default() }).await?;
-        match link.next().await?.command {
-            Command::ProducerSuccess(_) => Ok(Ok(producer_id)),
-            Command::Error(error) => Ok(Err(error.error())),
-            other => Err(unexpected("PRODUCER", &other)),
-        }
+        let opened = link.open_producer(topic.to_string(), producer_id).await?;
+        Ok(opened.map(|()| producer_id).map_err(|error| error.error()))
     }
 
     /// Publishes a message by a producer of its own, and waits for the receipt.
@@ -68,11 +87,6 @@ impl ClassicClient {
             partition_key: Some(message.key),
             ..Default::default()
         };
-        let entry = Entry::new(metadata, message.payload.into()).to_bytes();
-        link.send(Frame::with_payload(CommandSend { producer_id, ..Default::default() }, entry)).await?;
-        match link.next().await?.command {
-            Command::SendReceipt(_) => Ok(()),
-            other => Err(unexpected("SEND", &other)),
-        }
+        link.publish(producer_id, metadata, message.payload.into()).await
     }
 }

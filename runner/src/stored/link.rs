@@ -1,8 +1,10 @@
 //! One connection of the suite's own to a broker: handshake, requests and their answers, keep-alive.
 
-use bytes::BytesMut;
-use stc_proto::pulsar::{CommandConnect, CommandPong, ServerError};
-use stc_proto::{Command, Decoder, Frame};
+use bytes::{Bytes, BytesMut};
+use stc_proto::pulsar::{
+    CommandConnect, CommandError, CommandPong, CommandProducer, CommandSend, MessageMetadata, ServerError,
+};
+use stc_proto::{Command, Decoder, Entry, Frame};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -61,6 +63,36 @@ impl Link {
     pub(super) async fn send(&mut self, frame: impl Into<Frame>) -> Result<(), Trouble> {
         let bytes = frame.into().to_bytes();
         Ok(self.stream.write_all(&bytes).await?)
+    }
+
+    /// Opens a producer. Gives the error that the broker refuses it with.
+    pub(super) async fn open_producer(
+        &mut self,
+        topic: String,
+        producer_id: u64,
+    ) -> Result<Result<(), CommandError>, Trouble> {
+        let request_id = self.request_id();
+        self.send(CommandProducer { topic, producer_id, request_id, ..Default::default() }).await?;
+        match self.next().await?.command {
+            Command::ProducerSuccess(_) => Ok(Ok(())),
+            Command::Error(error) => Ok(Err(error)),
+            other => Err(unexpected("PRODUCER", &other)),
+        }
+    }
+
+    /// Publishes an entry of one message by an open producer, and waits for the receipt.
+    pub(super) async fn publish(
+        &mut self,
+        producer_id: u64,
+        metadata: MessageMetadata,
+        payload: Bytes,
+    ) -> Result<(), Trouble> {
+        let send = CommandSend { producer_id, sequence_id: metadata.sequence_id, ..Default::default() };
+        self.send(Frame::with_payload(send, Entry::new(metadata, payload).to_bytes())).await?;
+        match self.next().await?.command {
+            Command::SendReceipt(_) => Ok(()),
+            other => Err(unexpected("SEND", &other)),
+        }
     }
 
     /// The next frame that is no PING; those are answered.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use axum::http::Method;
 use bytes::Bytes;
-use serde::Deserialize;
 use stc_proto::name::Domain;
 use stc_proto::pulsar::command_subscribe::{InitialPosition, SubType};
 use stc_proto::pulsar::{
@@ -18,6 +17,7 @@ use stc_proto::pulsar::{
 use stc_proto::{Command, Entry, SegmentName, TopicName};
 
 use super::brokers::Brokers;
+use super::classic::partitions;
 use super::link::{Link, unexpected};
 use super::{StoredMessage, messages, sorted};
 use crate::judge::Trouble;
@@ -67,23 +67,9 @@ async fn topics(admin: &Admin, name: &TopicName) -> Result<Vec<TopicName>, Troub
             };
             Ok(layout.segments().map(topic).collect::<Result<_, _>>()?)
         }
-        404 if name.domain() == Domain::Persistent => {
-            let path = format!("/admin/v2/persistent/{}/{}/partitions", name.namespace(), name.local());
-            let body = admin.must(Method::GET, &path, None).await?;
-            let metadata: Partitions =
-                serde_json::from_str(&body).map_err(|e| Trouble(format!("GET {path}: {e}")))?;
-            Ok(match metadata.partitions {
-                0 => vec![name.clone()],
-                count => (0..count).map(|index| name.partition(index)).collect(),
-            })
-        }
+        404 if name.domain() == Domain::Persistent => partitions(admin, name).await,
         status => Err(Trouble(format!("GET {scalable}: {status} {}", answer.body))),
     }
-}
-
-#[derive(Deserialize)]
-struct Partitions {
-    partitions: u32,
 }
 
 /// Ledger and entry.

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use sim_broker::SimCluster;
-use stc_proto::pulsar::{CommandProducer, CommandSend, MessageMetadata};
-use stc_proto::{Command, Entry, Frame, Layout};
+use stc_proto::pulsar::MessageMetadata;
+use stc_proto::{Layout, SegmentName, TopicName};
 
 use super::link::{Link, unexpected};
 use crate::judge::Trouble;
@@ -23,21 +23,9 @@ pub async fn publish(
     let segment = layout.active().next().ok_or_else(|| Trouble::new("the topic has no active segment"))?;
     let broker = dag.segment_brokers.iter().find(|b| b.segment_id == segment.id);
     let broker = broker.ok_or_else(|| Trouble::new("the layout names no broker for the segment"))?;
-    let name = topic.trim_start_matches("topic://");
-    let (start, end) = (segment.range.start(), segment.range.end());
-    let name = format!("segment://{name}/{start:04x}-{end:04x}-{}", segment.id);
+    let name = SegmentName::new(TopicName::parse(topic)?, segment.range, segment.id)?.to_topic_name();
     let mut link = Link::over(Box::new(cluster.connect(&broker.broker_url)?), None).await?;
-    let request_id = link.request_id();
-    let producer = CommandProducer { topic: name, producer_id: 1, request_id, ..Default::default() };
-    link.send(Command::from(producer)).await?;
-    match link.next().await?.command {
-        Command::ProducerSuccess(_) => {}
-        other => return Err(unexpected("PRODUCER", &other)),
-    }
-    let send = CommandSend { producer_id: 1, sequence_id: metadata.sequence_id, ..Default::default() };
-    link.send(Frame::with_payload(send, Entry::new(metadata, payload).to_bytes())).await?;
-    match link.next().await?.command {
-        Command::SendReceipt(_) => Ok(()),
-        other => Err(unexpected("SEND", &other)),
-    }
+    let opened = link.open_producer(name.to_string(), 1).await?;
+    opened.map_err(|error| unexpected("PRODUCER", &error.into()))?;
+    link.publish(1, metadata, payload).await
 }

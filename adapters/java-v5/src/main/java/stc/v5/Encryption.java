@@ -23,11 +23,10 @@ final class Encryption {
 
     /** Gives a producer its policy, where the options have one. */
     static void ofProducer(Params options, Consumer<ProducerEncryptionPolicy> builder) throws Refusal {
-        Optional<JsonNode> encryption = options.optional("encryption");
-        if (encryption.isEmpty()) {
+        if (!options.has("encryption")) {
             return;
         }
-        Params policy = Params.of(encryption.get());
+        Params policy = options.object("encryption");
         Map<String, byte[]> keys = keys(policy);
         List<String> recipients = new ArrayList<>();
         policy.optional("recipients").ifPresent(names -> names.forEach(name -> recipients.add(name.asText())));
@@ -41,11 +40,10 @@ final class Encryption {
 
     /** Gives a consumer its policy, where the options have one. */
     static void ofConsumer(Params options, Consumer<ConsumerEncryptionPolicy> builder) throws Refusal {
-        Optional<JsonNode> encryption = options.optional("encryption");
-        if (encryption.isEmpty()) {
+        if (!options.has("encryption")) {
             return;
         }
-        Params policy = Params.of(encryption.get());
+        Params policy = options.object("encryption");
         Map<String, byte[]> keys = keys(policy);
         builder.accept(ConsumerEncryptionPolicy.builder()
                 .privateKeyProvider((name, metadata) -> key(keys, name))
