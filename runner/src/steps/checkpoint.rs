@@ -7,8 +7,8 @@ use cucumber::{gherkin, given, then, when};
 
 use super::encryption::consumer_option;
 use super::params::{ClientName, ReaderName, Topic, number, options};
-use super::produce::await_sends;
 use super::schema::schema;
+use super::sends::await_sends;
 use crate::client::{
     Boundary, Checkpoint, CheckpointOptions, ConsumerId, MessageId, Received, StartPosition,
 };

@@ -8,7 +8,7 @@ use stc_proto::Command;
 
 use super::journal::marked;
 use super::params::{Topic, cycled_keys};
-use super::produce::{await_sends, start};
+use super::sends::{await_sends, start};
 use super::stored::all;
 use crate::client::{ClientError, Outgoing, ProducerOptions, Signalled, Value};
 use crate::judge::{Step, Trouble};

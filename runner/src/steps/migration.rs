@@ -13,7 +13,7 @@ use stc_proto::name::Domain;
 use stc_proto::pulsar::ServerError;
 
 use super::params::{Topic, cycled_keys};
-use super::produce::await_sends;
+use super::sends::await_sends;
 use super::stored::all;
 use crate::client::{MessageId, Outgoing, Value};
 use crate::judge::{Step, Trouble};

@@ -7,7 +7,8 @@
 //! | [`topic`] | making topics, changing their segments |
 //! | [`migration`] | classic topics, a classic client beside, the migration |
 //! | [`layout`] | layout pushes: held, repeated, forged |
-//! | [`produce`] | producers and sends |
+//! | [`produce`] | producers |
+//! | [`sends`] | sends, waited for or not, and how they end |
 //! | [`stream`] | stream consumers: subscribing, receiving, acknowledging |
 //! | [`namespace`] | consumers of a namespace, and its topics |
 //! | [`assignment`] | registrations with the controller, assignments, what is attached and how |
@@ -17,7 +18,8 @@
 //! | [`entries`] | batches and bucket stamps |
 //! | [`packing`] | compression, limits of batches, chunks |
 //! | [`encryption`] | keys, failure actions, encrypted entries |
-//! | [`consume`] | queue consumers |
+//! | [`consume`] | queue consumers: subscribing, receiving, acknowledging |
+//! | [`received`] | what queue consumers gave |
 //! | [`dead_letters`] | queue consumers with a dead-letter policy |
 //! | [`checkpoint`] | checkpoint consumers: positions, what was received |
 //! | [`readers`] | what checkpoint consumers send over the wire |
@@ -26,6 +28,7 @@
 //! | [`sequence`] | sequence ids and deduplication |
 //! | [`access`] | producers under exclusive access |
 //! | [`journal`] | what went over the wire |
+//! | [`watches`] | layout watches on the wire |
 //! | [`faults`] | faults that are armed |
 //! | [`errors`] | operations that fail |
 //! | [`schema`] | schemas and values |
@@ -58,12 +61,15 @@ pub mod packing;
 pub mod params;
 pub mod produce;
 pub mod readers;
+pub mod received;
 pub mod registration;
 pub mod schema;
 pub mod security;
+pub mod sends;
 pub mod sequence;
 pub mod stored;
 pub mod stream;
 pub mod stream_acks;
 pub mod topic;
 pub mod transactions;
+pub mod watches;

@@ -9,7 +9,7 @@ use stc_proto::pulsar::{CompressionType, MessageMetadata};
 use super::entries::heads;
 use super::journal::{belongs, marked};
 use super::params::{ProducerName, Topic, column, cycled_keys};
-use super::produce::{deliver, start};
+use super::sends::{deliver, start};
 use crate::client::{Batching, Chunking, Compression, Outgoing, Value};
 use crate::feature::Need;
 use crate::judge::{Step, Trouble};

@@ -9,7 +9,7 @@ use sim_broker::core::journal::{Event, Record};
 
 use super::journal::producers_of;
 use super::params::{ProducerName, Topic};
-use super::produce::await_sends;
+use super::sends::await_sends;
 use super::stored::all;
 use crate::client::Value;
 use crate::judge::{Step, Trouble};

@@ -7,7 +7,7 @@ use stc_proto::KeyHash;
 use stc_proto::pulsar::MessageMetadata;
 
 use super::params::{Hash, ProducerName, Topic};
-use super::produce::await_sends;
+use super::sends::await_sends;
 use crate::client::Value;
 use crate::feature::Need;
 use crate::judge::{Step, Trouble};

@@ -8,8 +8,8 @@ use cucumber::{gherkin, given, then, when};
 
 use super::encryption::consumer_option;
 use super::params::{ClientName, StreamName, Topic, initial_position, number, options};
-use super::produce::await_sends;
 use super::schema::schema;
+use super::sends::await_sends;
 use crate::client::{ClientError, ConsumerId, Received, StreamOptions};
 use crate::judge::{Step, Trouble};
 use crate::world::{Delivery, Started, Stream, THE, World};

@@ -4,7 +4,7 @@ use cucumber::{given, then, when};
 
 use super::consume::{self, nth};
 use super::params::{ConsumerName, ProducerName, StreamName, TxnName, cycled_keys};
-use super::{produce, stream};
+use super::{sends, stream};
 use crate::atomicity;
 use crate::client::{ClientError, Outgoing, TransactionId, TransactionState};
 use crate::feature::Need;
@@ -68,7 +68,7 @@ async fn try_open(world: &mut World) -> Step {
 async fn sends(world: &mut World, name: ProducerName, count: usize, keys: usize, txn: TxnName) -> Step {
     for key in cycled_keys(count, keys) {
         let message = within(world, Some(key), &txn)?;
-        produce::deliver(world, &name.0, message).await?;
+        sends::deliver(world, &name.0, message).await?;
     }
     Ok(())
 }
@@ -77,23 +77,23 @@ async fn sends(world: &mut World, name: ProducerName, count: usize, keys: usize,
 #[when(expr = "{producer} sends a message with key {string} in {txn}")]
 async fn send_keyed(world: &mut World, name: ProducerName, key: String, txn: TxnName) -> Step {
     let message = within(world, Some(key), &txn)?;
-    produce::deliver(world, &name.0, message).await
+    sends::deliver(world, &name.0, message).await
 }
 
 /// A send in the hope of a failure, which a later step judges.
 #[when(expr = "{producer} tries to send a message in {txn}")]
 async fn try_send(world: &mut World, name: ProducerName, txn: TxnName) -> Step {
     let message = within(world, None, &txn)?;
-    produce::try_deliver(world, &name.0, message).await
+    sends::try_deliver(world, &name.0, message).await
 }
 
 /// Asynchronous sends with keys in turn; nothing is waited for.
 #[when(expr = "{producer} starts to send {int} message(s) with {int} key(s) in {txn}")]
 async fn starts(world: &mut World, name: ProducerName, count: usize, keys: usize, txn: TxnName) -> Step {
     let transaction = world.transaction(&txn.0)?;
-    let messages = produce::numbered(world, cycled_keys(count, keys).map(Some)).into_iter();
+    let messages = sends::numbered(world, cycled_keys(count, keys).map(Some)).into_iter();
     let within = |message| Outgoing { transaction: Some(transaction), ..message };
-    produce::start(world, &name.0, messages.map(within).collect()).await
+    sends::start(world, &name.0, messages.map(within).collect()).await
 }
 
 fn within(world: &World, key: Option<String>, txn: &TxnName) -> Result<Outgoing, Trouble> {
@@ -283,7 +283,7 @@ fn texts(world: &World, transaction: TransactionId) -> Vec<String> {
 #[when(expr = "{consumer} receives and acknowledges everything of {txn}")]
 async fn everything(world: &mut World, name: ConsumerName, txn: TxnName) -> Step {
     let transaction = world.transaction(&txn.0)?;
-    produce::await_sends(world).await;
+    sends::await_sends(world).await;
     let count = texts(world, transaction).len();
     if count == 0 {
         return Err(Trouble::new("nothing was sent in the transaction"));
