@@ -305,8 +305,11 @@ Feature: Stream consumer
   @id:C7-stale-assignment @IMPL-8.9 @needs-control @needs-journal
   Scenario: an assignment of an older layout changes nothing
     Given a scalable topic with 2 segments
+    And a producer on the topic
     And stream consumer "a" on the topic with subscription "s"
-    When segment 0 of the topic is split
+    # The key is of segment 0. While its message is not acknowledged, the children are not handed out.
+    When the producer sends a message with key "key-3"
+    And segment 0 of the topic is split
     And the application subscribes stream consumer "b" on the topic with subscription "s"
     And stream consumer "a" is assigned segment 0
     Then stream consumer "a" is attached to exactly what it is assigned
