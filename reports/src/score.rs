@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::model::{Report, ScenarioResult};
 use crate::requirement::RequirementStatus;
+use crate::summary;
 use crate::text::plural;
 use crate::verdict::Verdict;
 
@@ -46,8 +47,7 @@ impl Score {
     pub fn of(report: &Report) -> Score {
         let mut score = Score::default();
         for item in &report.checklist {
-            let scenarios: Vec<&ScenarioResult> =
-                report.scenarios.iter().filter(|s| s.checklist.contains(&item.id)).collect();
+            let scenarios = summary::scenarios_of(report, &item.id);
             let offered = scenarios.iter().any(|s| s.verdict != Verdict::Unsupported);
             let part = if item.required { &mut score.core } else { &mut score.optional };
             if !scenarios.is_empty() && (item.required || offered) {

@@ -16,7 +16,7 @@ pub struct ChecklistRow {
     pub title: String,
     /// Scenarios of the item that passed.
     pub passed: usize,
-    /// Scenarios of the item that were selected.
+    /// Scenarios of the item that were selected and need no other capability that the client does not offer.
     pub scenarios: usize,
     /// Requirements of the item that are proven.
     pub proven: usize,
@@ -63,6 +63,14 @@ fn items_of(scenario: &ScenarioResult) -> Vec<&str> {
     }
 }
 
+/// The selected scenarios of an item that say something about it: those that need another, optional capability which the
+/// client does not offer say nothing. All of them when there are no others.
+pub(crate) fn scenarios_of<'a>(report: &'a Report, item: &str) -> Vec<&'a ScenarioResult> {
+    let all = || report.scenarios.iter().filter(|s| items_of(s).contains(&item));
+    let telling: Vec<_> = all().filter(|s| !s.lacks_another(item, &report.checklist)).collect();
+    if telling.is_empty() { all().collect() } else { telling }
+}
+
 fn item_of(requirement: &RequirementResult) -> &str {
     named(&requirement.checklist)
 }
@@ -73,17 +81,17 @@ pub(crate) fn named(item: &str) -> &str {
 }
 
 fn row(report: &Report, id: &str, title: &str) -> ChecklistRow {
-    let scenarios = || report.scenarios.iter().filter(|s| items_of(s).contains(&id));
+    let scenarios = scenarios_of(report, id);
     let requirements = || report.requirements.iter().filter(|r| item_of(r) == id);
     ChecklistRow {
         item: id.to_owned(),
         title: title.to_owned(),
-        passed: scenarios().filter(|s| s.verdict == Verdict::Pass).count(),
-        scenarios: scenarios().count(),
+        passed: scenarios.iter().filter(|s| s.verdict == Verdict::Pass).count(),
+        scenarios: scenarios.len(),
         proven: requirements().filter(|r| r.status == RequirementStatus::Proven).count(),
         requirements: requirements().count(),
-        gravest: scenarios().map(|s| s.verdict).max_by_key(|v| v.gravity()),
-        fails: scenarios().any(|s| report.counts_against(s)),
+        gravest: scenarios.iter().map(|s| s.verdict).max_by_key(|v| v.gravity()),
+        fails: scenarios.iter().any(|s| report.counts_against(s)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use stc_reports::{RequirementResult, RequirementStatus, ScenarioResult};
 
-use crate::catalogue::{Catalogue, Requirement};
+use crate::catalogue::{Catalogue, Requirement, checklist};
 use crate::feature::Scenario;
 
 /// What the run says about every requirement of the catalogue. `suite` holds all scenarios, also those that were not
@@ -12,6 +12,7 @@ pub fn requirements(
     suite: &[Scenario],
     results: &[ScenarioResult],
 ) -> Vec<RequirementResult> {
+    let items = checklist();
     let one = |entry: &Requirement| {
         let standing_for = entry.same_as().and_then(|id| catalogue.get(id)).unwrap_or(entry);
         let cited_by: Vec<String> = suite
@@ -19,6 +20,12 @@ pub fn requirements(
             .filter(|s| s.requirements.contains(&standing_for.id))
             .map(|s| s.id.clone())
             .collect();
+        // What needs another capability that the client does not offer says nothing, where something else does.
+        let lacking = |id: &&String| {
+            results.iter().any(|r| r.id == **id && r.lacks_another(&standing_for.checklist, &items))
+        };
+        let telling: Vec<String> = cited_by.iter().filter(|id| !lacking(id)).cloned().collect();
+        let judged = if telling.is_empty() { &cited_by } else { &telling };
         let unproven = catalogue.reason(standing_for);
         RequirementResult {
             id: entry.id.clone(),
@@ -27,7 +34,7 @@ pub fn requirements(
             binds: entry.binds.clone(),
             section: format!("{} §{}", entry.document, entry.section),
             summary: entry.summary.clone(),
-            status: RequirementStatus::derive(&standing_for.id, &cited_by, results, unproven.as_deref()),
+            status: RequirementStatus::derive(&standing_for.id, judged, results, unproven.as_deref()),
             scenarios: cited_by,
         }
     };

@@ -1,6 +1,7 @@
 //! The score for people.
 
 use stc_reports::score::Part;
+use stc_reports::summary::by_checklist;
 use stc_reports::{Level, Score, Verdict};
 
 use crate::sample::{self, citing, report, requirement};
@@ -60,4 +61,19 @@ fn a_capability_that_is_not_offered_counts_nowhere_and_one_of_the_core_does() {
     ];
     let score = Score::of(&report);
     assert_eq!((score.core, score.optional, score.requirements), (part(0, 1), part(0, 0), part(0, 1)));
+}
+
+#[test]
+fn what_needs_another_capability_that_is_not_offered_says_nothing_of_an_item() {
+    let mut report = report(vec![
+        citing("both", Verdict::Unsupported, &["C1", "dead-letter"], &[]),
+        citing("one", Verdict::Pass, &["C1"], &[]),
+    ]);
+    assert_eq!(Score::of(&report).core, part(1, 1));
+    let rows = by_checklist(&report);
+    assert_eq!((rows[0].result(), rows[0].passed, rows[0].scenarios), ("passes", 1, 1));
+    assert_eq!((rows[3].result(), rows[3].scenarios), ("unsupported", 1));
+    // What the core itself lacks does.
+    report.scenarios[0].checklist = vec!["C1".to_owned()];
+    assert_eq!(Score::of(&report).core, part(0, 1));
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use cucumber::World as _;
+use stc_reports::{RequirementStatus, ScenarioResult, Verdict};
 use stc_runner::catalogue::{Catalogue, checklist};
+use stc_runner::feature::Scenario;
+use stc_runner::report;
 use stc_runner::suite::Suite;
 use stc_runner::world::World;
 
@@ -156,4 +159,63 @@ fn a_text_about_nothing_and_two_about_one_requirement_are_refused() {
     assert!(refused("- { requirements: [IMPL-99.1], why: x }").contains("no requirement IMPL-99.1"));
     assert!(refused("- { requirements: [IMPL-2.1], why: x }").contains("IMPL-2.1 is listed twice"));
     assert!(refused("- { requirement: IMPL-2.1, why: x }").contains("requirement"));
+}
+
+#[test]
+fn a_capability_that_is_not_offered_leaves_the_requirements_of_others_as_they_are() {
+    let suite = suite();
+    let without = |item: &str| {
+        let results: Vec<ScenarioResult> = suite
+            .scenarios
+            .iter()
+            .map(|scenario| ScenarioResult {
+                verdict: match scenario.checklist.iter().any(|of| of == item) {
+                    true => Verdict::Unsupported,
+                    false => Verdict::Pass,
+                },
+                ..judged(scenario)
+            })
+            .collect();
+        report::requirements(&suite.catalogue, &suite.scenarios, &results)
+    };
+    for item in checklist().iter().filter(|item| !item.required) {
+        for requirement in without(&item.id) {
+            let entry = suite.catalogue.get(&requirement.id).unwrap();
+            let of = entry.same_as().and_then(|id| suite.catalogue.get(id)).unwrap_or(entry);
+            let mut citing = suite.scenarios.iter().filter(|s| requirement.scenarios.contains(&s.id));
+            let lacks = |scenario: &Scenario| scenario.checklist.contains(&item.id);
+            let unsupported = match of.checklist == item.id {
+                true => citing.any(lacks),
+                false => !requirement.scenarios.is_empty() && citing.all(lacks),
+            };
+            assert_eq!(
+                requirement.status == RequirementStatus::Unsupported,
+                unsupported,
+                "{} without {}",
+                requirement.id,
+                item.id
+            );
+        }
+    }
+}
+
+fn judged(scenario: &Scenario) -> ScenarioResult {
+    ScenarioResult {
+        id: scenario.id.clone(),
+        name: scenario.name.clone(),
+        feature: scenario.feature.clone(),
+        line: scenario.line,
+        tags: Vec::new(),
+        checklist: scenario.checklist.clone(),
+        requirements: scenario.requirements.clone(),
+        verdict: Verdict::Pass,
+        by_chance: None,
+        reason: None,
+        duration_ms: 0,
+        steps: Vec::new(),
+        failure: None,
+        transcript: Vec::new(),
+        stderr_tail: Vec::new(),
+        replay: String::new(),
+    }
 }
