@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sim_broker::core::cluster::about;
-use sim_broker::core::fault::{At, FaultEffect, Strike, Subject};
+use sim_broker::core::fault::{At, FaultEffect, Strike};
 use sim_broker::core::ids::ConnId;
 use sim_broker::core::journal::{Direction, Event};
 use stc_proto::pulsar::CommandPing;
-use stc_proto::{Command, Frame, FrameError, TopicName};
+use stc_proto::{Command, Frame, FrameError};
 
 use super::awaited::{Answer, Awaited};
 use super::{Proxy, State};
@@ -218,17 +218,7 @@ impl Proxy {
 
 fn strike(state: &mut State, conn: ConnId, frame: &Frame, direction: Direction) -> Option<Strike> {
     let link = state.links.get(&conn)?;
-    let about = about::subject(&frame.command, &link.names);
-    let topic = about.topic.and_then(|text| TopicName::parse(&text).ok());
-    state.faults.strike(&Subject {
-        frame,
-        direction,
-        broker: link.broker,
-        conn,
-        topic: topic.as_ref(),
-        producer: about.producer,
-        consumer: about.consumer,
-    })
+    about::strike(&mut state.faults, frame, direction, link.broker, conn, &link.names)
 }
 
 fn struck(fault: u64, command: &str) -> String {

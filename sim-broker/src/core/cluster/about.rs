@@ -2,11 +2,14 @@
 //! uses them too.
 
 use stc_proto::{
-    Command,
+    Command, Frame, TopicName,
     pulsar::{command_lookup_topic_response, command_partitioned_topic_metadata_response, *},
 };
 
 use super::conn::Conn;
+use crate::core::fault::{Faults, Strike, Subject};
+use crate::core::ids::{BrokerId, ConnId};
+use crate::core::journal::Direction;
 
 /// What a frame is about, as far as it and its connection tell.
 #[derive(Debug, Default)]
@@ -53,6 +56,28 @@ impl Known for Conn {
     fn request(&self, id: u64) -> Option<String> {
         self.requests.get(&id).cloned()
     }
+}
+
+/// What an armed fault does to a frame on its way over a connection with a broker.
+pub fn strike(
+    faults: &mut Faults,
+    frame: &Frame,
+    direction: Direction,
+    broker: BrokerId,
+    conn: ConnId,
+    known: &impl Known,
+) -> Option<Strike> {
+    let about = subject(&frame.command, known);
+    let topic = about.topic.and_then(|text| TopicName::parse(&text).ok());
+    faults.strike(&Subject {
+        frame,
+        direction,
+        broker,
+        conn,
+        topic: topic.as_ref(),
+        producer: about.producer,
+        consumer: about.consumer,
+    })
 }
 
 /// What a frame on this connection is about.

@@ -9,7 +9,7 @@ use super::{Cluster, Output, about};
 use crate::core::{
     controller::groups::GroupKey,
     effects::Effect,
-    fault::{At, FaultEffect, Strike, Subject},
+    fault::{At, FaultEffect, Strike},
     ids::{BrokerId, ConnId, Millis},
     journal::{Direction, Event},
     topic::UNSOLICITED,
@@ -312,17 +312,7 @@ impl Cluster {
     fn strike(&mut self, conn: ConnId, frame: &Frame, direction: Direction) -> Option<Strike> {
         self.faults.status().next()?; // most clusters have no faults, and then this is free
         let c = self.conns.get(&conn)?;
-        let about = about::subject(&frame.command, c);
-        let topic = about.topic.and_then(|text| TopicName::parse(&text).ok());
-        self.faults.strike(&Subject {
-            frame,
-            direction,
-            broker: c.broker,
-            conn,
-            topic: topic.as_ref(),
-            producer: about.producer,
-            consumer: about.consumer,
-        })
+        about::strike(&mut self.faults, frame, direction, c.broker, conn, c)
     }
 
     fn set_overtaken(&mut self, conn: ConnId, direction: Direction, frame: Frame) {
