@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::model::{Report, ScenarioResult};
+use crate::model::{ChecklistItem, Report, ScenarioResult};
 use crate::requirement::{RequirementResult, RequirementStatus};
 use crate::text::plural;
 use crate::verdict::{Chance, ExitCode, Verdict};
@@ -63,12 +63,29 @@ fn items_of(scenario: &ScenarioResult) -> Vec<&str> {
     }
 }
 
-/// The selected scenarios of an item that say something about it: those that need another, optional capability which the
-/// client does not offer say nothing. All of them when there are no others.
+/// The selected scenarios of an item that say something about it.
 pub(crate) fn scenarios_of<'a>(report: &'a Report, item: &str) -> Vec<&'a ScenarioResult> {
-    let all = || report.scenarios.iter().filter(|s| items_of(s).contains(&item));
-    let telling: Vec<_> = all().filter(|s| !s.lacks_another(item, &report.checklist)).collect();
-    if telling.is_empty() { all().collect() } else { telling }
+    let all = report.scenarios.iter().filter(|s| items_of(s).contains(&item)).collect();
+    telling(item, &report.checklist, all, |scenario| Some(*scenario))
+}
+
+/// Of scenarios those that say something about an item: one that did not run because the client does not offer another,
+/// optional capability says nothing. All of them when there are no others. `result` is `None` for one that was not
+/// selected.
+pub fn telling<'a, T>(
+    item: &str,
+    checklist: &[ChecklistItem],
+    mut scenarios: Vec<T>,
+    result: impl Fn(&T) -> Option<&'a ScenarioResult>,
+) -> Vec<T> {
+    let another = |id: &String| id != item && checklist.iter().any(|i| i.id == *id && !i.required);
+    let tells = |scenario: &T| {
+        result(scenario).is_none_or(|r| r.verdict != Verdict::Unsupported || !r.checklist.iter().any(another))
+    };
+    if scenarios.iter().any(tells) {
+        scenarios.retain(tells);
+    }
+    scenarios
 }
 
 fn item_of(requirement: &RequirementResult) -> &str {

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ChecklistItem, Report, ScenarioResult};
+use crate::model::{Report, ScenarioResult};
 use crate::requirement::RequirementResult;
 
 /// The judgement on one scenario.
@@ -163,14 +163,6 @@ impl ExitCode {
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {
         std::process::ExitCode::from(code.code())
-    }
-}
-
-impl ScenarioResult {
-    /// Whether it did not run because it needs an optional capability other than `item` that the client does not offer.
-    pub fn lacks_another(&self, item: &str, checklist: &[ChecklistItem]) -> bool {
-        let optional = |id: &String| checklist.iter().any(|i| i.id == *id && !i.required);
-        self.verdict == Verdict::Unsupported && self.checklist.iter().any(|id| id != item && optional(id))
     }
 }
 

@@ -1,5 +1,6 @@
 //! From the results of a run to the report model.
 
+use stc_reports::summary::telling;
 use stc_reports::{RequirementResult, RequirementStatus, ScenarioResult};
 
 use crate::catalogue::{Catalogue, Requirement, checklist};
@@ -20,12 +21,8 @@ pub fn requirements(
             .filter(|s| s.requirements.contains(&standing_for.id))
             .map(|s| s.id.clone())
             .collect();
-        // What needs another capability that the client does not offer says nothing, where something else does.
-        let lacking = |id: &&String| {
-            results.iter().any(|r| r.id == **id && r.lacks_another(&standing_for.checklist, &items))
-        };
-        let telling: Vec<String> = cited_by.iter().filter(|id| !lacking(id)).cloned().collect();
-        let judged = if telling.is_empty() { &cited_by } else { &telling };
+        let result = |id: &String| results.iter().find(|r| r.id == *id);
+        let judged = telling(&standing_for.checklist, &items, cited_by.clone(), result);
         let unproven = catalogue.reason(standing_for);
         RequirementResult {
             id: entry.id.clone(),
@@ -34,7 +31,7 @@ pub fn requirements(
             binds: entry.binds.clone(),
             section: format!("{} §{}", entry.document, entry.section),
             summary: entry.summary.clone(),
-            status: RequirementStatus::derive(&standing_for.id, judged, results, unproven.as_deref()),
+            status: RequirementStatus::derive(&standing_for.id, &judged, results, unproven.as_deref()),
             scenarios: cited_by,
         }
     };
