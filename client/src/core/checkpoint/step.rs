@@ -185,7 +185,7 @@ impl Core for CheckpointCore {
 
     fn own_deadline(&self) -> Option<Millis> {
         let asking = self.readers.values().filter_map(|reader| match reader.asking {
-            Asking::Later(until) if reader.place.is_attached() => Some(until),
+            Asking::Later(until) if reader.place.is_attached() && reader.has_question() => Some(until),
             _ => None,
         });
         asking.min()

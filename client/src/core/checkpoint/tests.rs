@@ -355,6 +355,17 @@ fn restored_behind_the_end_of_a_parent_it_goes_on_with_the_children() {
 }
 
 #[test]
+fn a_question_that_nobody_has_any_more_waits_for_nothing() {
+    let mut bench = Bench::new(Start::Earliest, false, ONE);
+    bench.attach();
+    bench.then(|core, now| core.ask_again(now));
+    let (segment, generation) = bench.asked.pop_front().expect("GET_LAST_MESSAGE_ID is under way");
+    let error = Err(Error::unanswered("late"));
+    bench.then(|core, now| core.last_message(segment, generation, error, now));
+    assert_eq!(bench.core.next_deadline(), None);
+}
+
+#[test]
 fn an_unanswered_question_is_asked_again() {
     let mut bench = Bench::new(Start::Earliest, false, SPLIT);
     bench.attach();
