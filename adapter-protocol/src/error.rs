@@ -16,9 +16,15 @@ pub enum ClientError {
     /// The operation did not end within this many seconds, far beyond the client's own time-outs.
     #[error("no end within {0} s")]
     Hangs(u64),
-    /// The client crashed or answered nonsense.
-    #[error("the client is gone: {0}")]
+    /// The client answers nothing any more: its adapter ended, for example. How that came, as a sentence.
+    #[error("{0}")]
     Gone(String),
+    /// The adapter said what the protocol does not have. What it said.
+    #[error("the adapter broke the protocol: {0}")]
+    Breach(String),
+    /// The adapter says that it went wrong itself. How it says so.
+    #[error("the adapter went wrong: {0}")]
+    Fault(String),
 }
 
 /// The categories of error-model §2, and `Other` for what the SDK makes no difference of.

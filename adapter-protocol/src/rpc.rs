@@ -147,7 +147,9 @@ impl From<ClientError> for RpcError {
         let (code, data) = match error {
             ClientError::Failed(error) => (FAILED, serde_json::to_value(error).ok()),
             ClientError::Unsupported(capability) => (UNSUPPORTED, Some(json!({ "capability": capability }))),
-            ClientError::Hangs(_) | ClientError::Gone(_) => (INTERNAL, None),
+            ClientError::Hangs(_) | ClientError::Gone(_) | ClientError::Breach(_) | ClientError::Fault(_) => {
+                (INTERNAL, None)
+            }
         };
         RpcError { code, message, data }
     }
@@ -161,16 +163,16 @@ impl RpcError {
             FAILED => match data.map(serde_json::from_value::<ApiError>) {
                 Some(Ok(error)) => ClientError::Failed(error),
                 Some(Err(e)) => {
-                    ClientError::Gone(format!("{method} failed with data that nobody reads: {e}"))
+                    ClientError::Breach(format!("{method} failed with data that nobody reads: {e}"))
                 }
-                None => ClientError::Gone(format!("{method} failed without data: {message}")),
+                None => ClientError::Breach(format!("{method} failed without data: {message}")),
             },
             UNSUPPORTED => {
                 let named = data.and_then(|data| serde_json::from_value::<Unsupported>(data).ok());
                 ClientError::Unsupported(named.map_or(message, |named| named.capability))
             }
             METHOD_NOT_FOUND => ClientError::Unsupported(format!("the operation {method}")),
-            _ => ClientError::Gone(format!("the adapter answered {method} with error {code}: {message}")),
+            _ => ClientError::Fault(format!("it answered {method} with error {code}: {message}")),
         }
     }
 }

@@ -50,6 +50,7 @@ pub(crate) async fn drive(
     for (index, (step, result)) in scenario.steps.iter().zip(&mut steps).enumerate() {
         let ending = match functions.find(step) {
             Ok(Some((function, _, _, context))) => {
+                world.asked().step(&format!("{}{}", step.keyword, step.value));
                 let begun = Instant::now();
                 loop {
                     world.rests_on(None);
@@ -59,7 +60,7 @@ pub(crate) async fn drive(
                         Ok(Ok(())) => break None,
                         Ok(Err(_)) if world.observed() && begun.elapsed() < PATIENCE.min(limit) => {}
                         Ok(Err(payload)) => break Some(ending(index, payload)),
-                        Err(_) => break Some(hung(index, limit)),
+                        Err(_) => break Some(hung(index, limit, world)),
                     }
                 }
             }
@@ -77,9 +78,9 @@ pub(crate) async fn drive(
     Driven { steps, ending: Ending::Held }
 }
 
-fn hung(index: usize, limit: Duration) -> Ending {
+fn hung(index: usize, limit: Duration, world: &World) -> Ending {
     let message = format!("nothing happens any more: the step did not end within {} s", limit.as_secs());
-    Ending::Hung(index, message)
+    Ending::Hung(index, world.asked().complete(message))
 }
 
 fn skipped(step: &gherkin::Step) -> StepResult {

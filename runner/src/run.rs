@@ -12,7 +12,7 @@ use cucumber::World as _;
 use stc_reports::{ClientInfo, Failure, ScenarioResult, Verdict};
 use tokio::task::LocalSet;
 
-use crate::client::{ClientError, ClientUnderTest, Reply};
+use crate::client::{Asked, ClientError, ClientUnderTest, Reply};
 use crate::driver::{self, Driven, Ending, QuietPanics};
 use crate::feature::{Need, Scenario};
 use crate::judge::Finding;
@@ -52,6 +52,8 @@ pub struct Opening<'a> {
     pub scenario: &'a str,
     /// Its seed.
     pub seed: u64,
+    /// Where a client in another process notes what it is asked.
+    pub asked: &'a Asked,
 }
 
 /// What all scenarios of a run share; nothing in it changes.

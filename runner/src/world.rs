@@ -15,7 +15,7 @@ use stc_proto::{Layout, TopicName};
 use tokio::task::JoinHandle;
 
 use crate::client::{
-    ApiError, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
+    ApiError, Asked, ClientError, ClientId, ClientOptions, ClientUnderTest, ConsumerId, MessageId, Outgoing,
     ProducerId, Received, Reply, SchemaKind, TicketId, TransactionId, Value,
 };
 use crate::feature::{Need, Scenario};
@@ -138,6 +138,7 @@ pub struct World {
     rests_on: Cell<Option<u64>>,
     observes: Cell<bool>,
     broker: Option<Broker>,
+    asked: Asked,
     client: Option<Rc<dyn ClientUnderTest>>,
     /// Full names of topics by alias.
     pub topics: BTreeMap<String, String>,
@@ -198,6 +199,7 @@ impl World {
             rests_on: Cell::default(),
             observes: Cell::default(),
             broker: None,
+            asked: Asked::default(),
             client: None,
             topics: BTreeMap::new(),
             namespace: None,
@@ -289,7 +291,7 @@ impl World {
             return Rc::clone(client);
         }
         let broker = self.broker().await;
-        let opening = Opening { scenario: &self.scenario, seed: self.seed };
+        let opening = Opening { scenario: &self.scenario, seed: self.seed, asked: &self.asked };
         match self.environment.client.start(&broker, opening).await {
             Ok(client) => {
                 self.client = Some(Rc::clone(&client));
@@ -302,6 +304,11 @@ impl World {
     /// The client under test, if something started it.
     pub fn started_client(&self) -> Option<Rc<dyn ClientUnderTest>> {
         self.client.clone()
+    }
+
+    /// What the client was asked over a protocol and has not answered.
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     /// The client object of this alias, opened on first use.
@@ -485,13 +492,19 @@ impl World {
             // That something does not end is seen only by waiting, so it convicts nobody of one requirement.
             ClientError::Hangs(seconds) => {
                 let message = format!("{what} does not end: nothing came of it in {seconds} s");
+                let message = self.asked.complete(message);
                 Finding::Broken { requirements: Vec::new(), message }.raise()
             }
-            ClientError::Gone(message) => Finding::Broken {
-                requirements: Vec::new(),
-                message: format!("{what}: the client is gone: {message}"),
+            error @ (ClientError::Gone(_) | ClientError::Breach(_) | ClientError::Fault(_)) => {
+                let hint = match error {
+                    ClientError::Breach(_) => {
+                        "\n`stc adapter-check` tells how an adapter keeps to the protocol"
+                    }
+                    _ => "",
+                };
+                let message = format!("{what}: {error}{hint}");
+                Finding::Broken { requirements: Vec::new(), message }.raise()
             }
-            .raise(),
         }
     }
 

@@ -97,7 +97,7 @@ fn one_that_goes_away_costs_its_scenario_and_the_suite_waits_for_the_next() {
     let (code, stdout) = suite.ends();
     assert_eq!(code, Some(1), "{stdout}");
     assert!(stdout.contains("2 scenarios: 1 pass, 1 fail"), "{stdout}");
-    assert!(stdout.contains("the client is gone: it closed the connection"), "{stdout}");
+    assert!(stdout.contains("the adapter closed the connection"), "{stdout}");
     assert!(stdout.contains("--attach 127.0.0.1:0 "), "the command to repeat it: {stdout}");
     assert!(adapter.wait().unwrap().success());
 }

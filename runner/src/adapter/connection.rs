@@ -13,11 +13,12 @@ use stc_adapter_protocol::{ClientError, Operation};
 use tokio::sync::oneshot;
 
 use super::lines::{self, Line};
+use super::notes::Notes;
 
 /// How much of a line that nobody understands a report shows, in characters.
 const SHOWN: usize = 120;
 
-type Answer = Result<Result<Json, RpcError>, String>;
+type Answer = Result<Result<Json, RpcError>, ClientError>;
 
 /// One pair of streams to an adapter.
 pub(super) struct Connection {
@@ -31,11 +32,11 @@ struct State {
     last_id: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Answer>>,
     /// Why nothing more comes.
-    gone: Option<String>,
+    gone: Option<ClientError>,
 }
 
 impl Connection {
-    /// Takes over the streams. `ended` says in words how an adapter ended that closed its stream.
+    /// Takes over the streams. `ended` says in a sentence how an adapter ended that closed its stream.
     pub(super) fn new(
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
@@ -51,20 +52,35 @@ impl Connection {
         Ok(Connection { outgoing: Some(outgoing), state })
     }
 
-    /// Why nothing more comes, once that is so.
-    pub(super) fn gone(&self) -> Option<String> {
-        lock(&self.state).gone.clone()
+    /// Whether nothing more comes.
+    pub(super) fn is_gone(&self) -> bool {
+        lock(&self.state).gone.is_some()
     }
 
-    /// Asks, and waits for the answer. Whoever gives up waiting drops the future; a late answer is thrown away.
-    pub(super) async fn call<O: Operation>(&self, params: &O) -> Result<O::Result, ClientError> {
-        let gone = |reason: String| ClientError::Gone(reason);
-        let answer = self.ask(params)?.await.unwrap_or_else(|_| Err("its reader ended".to_owned()));
-        match answer.map_err(gone)? {
-            Ok(result) => serde_json::from_value(result)
-                .map_err(|e| gone(format!("the adapter answered {} with what it cannot be: {e}", O::METHOD))),
-            Err(error) => Err(error.into_client_error(O::METHOD)),
+    /// Asks, and waits for the answer; both are noted. Whoever gives up waiting drops the future; a late answer is thrown
+    /// away.
+    pub(super) async fn call<O: Operation>(
+        &self,
+        params: &O,
+        notes: Option<&Notes>,
+    ) -> Result<O::Result, ClientError> {
+        let (id, answer) = self.ask(|id| {
+            if let Some(notes) = notes {
+                notes.asked(id, params);
+            }
+            rpc::request(id, params)
+        })?;
+        let outcome = match answer.await.unwrap_or_else(|_| Err(unread())) {
+            Ok(Ok(result)) => serde_json::from_value(result).map_err(|e| {
+                ClientError::Breach(format!("it answered {} with what it cannot be: {e}", O::METHOD))
+            }),
+            Ok(Err(error)) => Err(error.into_client_error(O::METHOD)),
+            Err(gone) => Err(gone),
+        };
+        if let Some(notes) = notes {
+            notes.answered::<O>(id, &outcome);
         }
+        outcome
     }
 
     /// Asks for what the protocol may not have. The answer as it came.
@@ -75,23 +91,20 @@ impl Connection {
     ) -> Result<Result<Json, RpcError>, String> {
         let line =
             |id| Ok(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
-        let answer = self.ask_line(line).map_err(|e| e.to_string())?;
-        answer.await.unwrap_or_else(|_| Err("its reader ended".to_owned()))
+        let (_, answer) = self.ask(line).map_err(|e| e.to_string())?;
+        answer.await.unwrap_or_else(|_| Err(unread())).map_err(|e| e.to_string())
     }
 
-    fn ask<O: Operation>(&self, params: &O) -> Result<oneshot::Receiver<Answer>, ClientError> {
-        self.ask_line(|id| rpc::request(id, params))
-    }
-
-    fn ask_line(
+    /// Writes a request. Its id, and where the answer comes.
+    fn ask(
         &self,
         line: impl FnOnce(u64) -> serde_json::Result<String>,
-    ) -> Result<oneshot::Receiver<Answer>, ClientError> {
+    ) -> Result<(u64, oneshot::Receiver<Answer>), ClientError> {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut state = lock(&self.state);
-            if let Some(reason) = &state.gone {
-                return Err(ClientError::Gone(reason.clone()));
+            if let Some(gone) = &state.gone {
+                return Err(gone.clone());
             }
             state.last_id += 1;
             let id = state.last_id;
@@ -101,7 +114,7 @@ impl Connection {
         let line = line(id).map_err(|e| ClientError::Gone(e.to_string()))?;
         // A writer that ended has an adapter that does not read any more; its reader sees the end.
         let _ = self.outgoing.as_ref().map(|outgoing| outgoing.send(line));
-        Ok(receiver)
+        Ok((id, receiver))
     }
 
     /// Closes the stream to the adapter, which is to end then.
@@ -123,26 +136,33 @@ fn write(mut output: impl Write, lines: &Receiver<String>) {
     }
 }
 
+fn unread() -> ClientError {
+    ClientError::Gone("nobody reads the adapter's answers any more".to_owned())
+}
+
 /// Reads answers until the adapter ends or says something that is none.
 fn read(input: impl Read, state: &Mutex<State>, ended: impl FnOnce() -> String) {
     let mut input = BufReader::new(input);
-    let reason = loop {
+    let gone = loop {
         match lines::read(&mut input, LONGEST_LINE) {
             Ok(Line::Text(line)) => {
                 if let Err(problem) = answer(&line, state) {
-                    break format!("{problem}; the adapter wrote {}", shown(&line));
+                    break ClientError::Breach(format!("it wrote {}; {problem}", shown(&line)));
                 }
             }
-            Ok(Line::TooLong) => break format!("a line of more than {LONGEST_LINE} bytes"),
-            Ok(Line::End) => break ended(),
-            Err(e) => break format!("its answers cannot be read: {e}"),
+            Ok(Line::TooLong(start)) => {
+                let told = format!("a line of more than {LONGEST_LINE} bytes that begins {}", shown(&start));
+                break ClientError::Breach(told);
+            }
+            Ok(Line::End) => break ClientError::Gone(ended()),
+            Err(e) => break ClientError::Gone(format!("the adapter's answers cannot be read: {e}")),
         }
     };
     let mut state = lock(state);
     for (_, sender) in std::mem::take(&mut state.waiting) {
-        let _ = sender.send(Err(reason.clone()));
+        let _ = sender.send(Err(gone.clone()));
     }
-    state.gone = Some(reason);
+    state.gone = Some(gone);
 }
 
 /// Hands an answer to whoever waits for it.

@@ -6,12 +6,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stc_adapter_protocol::{Capability, ClientError, Sdk, StartScenario};
+use stc_adapter_protocol::{Capability, ClientError, Initialize, Operation as _, Sdk, StartScenario};
 use stc_reports::ClientInfo;
 
 use super::host::Adapter;
 use super::notes::Notes;
-use super::session::{AdapterError, Session, Source};
+use super::session::{AdapterError, Session, Source, said};
 use crate::client::{ClientUnderTest, Reply};
 use crate::feature::Scenario;
 use crate::run::{ClientFactory, Opening};
@@ -34,7 +34,7 @@ impl Pool {
     async fn take(&self) -> Result<Session, AdapterError> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some(session) = idle() {
-            if session.connection.gone().is_none() {
+            if !session.connection.is_gone() {
                 return Ok(session);
             }
         }
@@ -103,13 +103,19 @@ impl ClientFactory for AdapterFactory {
 
     fn start<'a>(&'a self, broker: &'a Broker, opening: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
         Box::pin(async move {
+            // Where there is no idle session, a new one introduces itself with its first request.
+            opening.asked.asked(1, Initialize::METHOD);
             let session = self.pool.take().await.map_err(|e| ClientError::Gone(e.to_string()))?;
+            opening.asked.answered(1, Initialize::METHOD);
             if let Some(process) = &session.process {
                 process.tail.clear();
             }
             let start = StartScenario { scenario: opening.scenario.to_owned(), seed: opening.seed };
-            let adapter = Adapter::new(session, Arc::clone(&self.pool), Notes::new(broker.clone()));
-            adapter.begin(start).await?;
+            let notes = Notes { broker: broker.clone(), open: opening.asked.clone() };
+            let adapter = Adapter::new(session, Arc::clone(&self.pool), notes);
+            // Without a client, no report has its standard error.
+            let lost = |e| ClientError::Gone(format!("{e}{}", said(&adapter.stderr_tail())));
+            adapter.call(start).await.map_err(lost)?;
             Ok(Rc::new(adapter) as Rc<dyn ClientUnderTest>)
         })
     }

@@ -9,8 +9,7 @@ use stc_adapter_protocol::operation as op;
 use stc_adapter_protocol::{
     Boundary, Checkpoint, CheckpointOptions, ClientError, ClientId, ClientOptions, ConsumerId, Described,
     EndScenario, MessageId, NamespaceOptions, Operation, Order, Outgoing, ProducerId, ProducerOptions,
-    QueueOptions, Received, StartScenario, StreamOptions, TicketId, TransactionId, TransactionState,
-    for_each_operation,
+    QueueOptions, Received, StreamOptions, TicketId, TransactionId, TransactionState, for_each_operation,
 };
 use stc_reports::ClientInfo;
 
@@ -39,32 +38,23 @@ impl Adapter {
         Adapter { session, pool, info, notes, stderr: RefCell::default() }
     }
 
-    pub(super) async fn begin(&self, start: StartScenario) -> Result<(), ClientError> {
-        self.call(start).await
-    }
-
-    /// What a step asks for.
-    async fn perform<O: Operation>(&self, params: O) -> Result<O::Result, ClientError> {
-        self.notes.asked(&params);
-        let outcome = self.call(params).await;
-        self.notes.answered::<O>(&outcome);
-        outcome
-    }
-
-    async fn call<O: Operation>(&self, params: O) -> Result<O::Result, ClientError> {
+    pub(super) async fn call<O: Operation>(&self, params: O) -> Result<O::Result, ClientError> {
         let session = self.session.borrow().clone();
         let session = session.ok_or_else(|| ClientError::Gone("the scenario is over".to_owned()))?;
         match O::NEEDS {
             Some(capability) if !session.offers.contains(&capability) => {
                 Err(ClientError::Unsupported(capability.to_string()))
             }
-            _ => session.connection.call(&params).await,
+            _ => session.connection.call(&params, Some(&self.notes)).await,
         }
     }
 
     async fn end(&self) -> Result<(), ClientError> {
         let ended = tokio::time::timeout(TO_CLOSE, self.call(EndScenario {})).await;
-        let ended = ended.unwrap_or(Err(ClientError::Hangs(TO_CLOSE.as_secs())));
+        let ended = ended.unwrap_or_else(|_| {
+            let told = format!("the adapter did not answer endScenario within {} s", TO_CLOSE.as_secs());
+            Err(ClientError::Gone(told))
+        });
         let Some(session) = self.session.take() else { return ended };
         self.stderr.replace(session.stderr());
         // Operations in the background may still hold it; then it is theirs to drop, and a new one is made.
@@ -85,7 +75,7 @@ macro_rules! ask {
         { $($field:ident: $type:ty),* } -> $result:ty;
     )*) => {$(
         fn $function(&self, $($field: $type),*) -> Reply<'_, $result> {
-            Box::pin(self.perform(op::$Name { $($field),* }))
+            Box::pin(self.call(op::$Name { $($field),* }))
         }
     )*};
 }

@@ -2,13 +2,16 @@
 
 use std::io::{self, BufRead, Read as _};
 
+/// How many bytes are kept of a line that is too long.
+const BEGINNING: usize = 512;
+
 /// A line, or why there is none.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// Without its end. Bytes that are no UTF-8 are replaced.
     Text(String),
-    /// Longer than the limit. The rest of the stream is of no use.
-    TooLong,
+    /// Longer than the limit; how it begins. The rest of the stream is of no use.
+    TooLong(String),
     /// The stream is over.
     End,
 }
@@ -22,7 +25,8 @@ pub(super) fn read(stream: &mut impl BufRead, limit: usize) -> io::Result<Line> 
         bytes.pop();
     }
     if bytes.len() > limit {
-        return Ok(Line::TooLong);
+        bytes.truncate(BEGINNING);
+        return Ok(Line::TooLong(String::from_utf8_lossy(&bytes).into_owned()));
     }
     if bytes.is_empty() && !ended {
         return Ok(Line::End);
@@ -43,6 +47,6 @@ mod tests {
         }
         let mut stream: &[u8] = b"12345\n123456\n";
         assert_eq!(read(&mut stream, 5).unwrap(), text("12345"));
-        assert_eq!(read(&mut stream, 5).unwrap(), Line::TooLong);
+        assert_eq!(read(&mut stream, 5).unwrap(), Line::TooLong("123456".to_owned()));
     }
 }

@@ -4,6 +4,7 @@
 use serde::Serialize;
 use stc_adapter_protocol::{ClientError, Operation};
 
+use crate::client::Asked;
 use crate::target::Broker;
 
 /// How a note begins about what the client is to do.
@@ -15,21 +16,20 @@ pub(crate) const ANSWERED: &str = "client answered: ";
 /// How much of the parameters or the result a note has, in characters.
 const SHOWN: usize = 300;
 
-/// The journal that a scenario's notes go to.
+/// Where a scenario's notes go to: the journal, and the list of what is not answered yet.
 pub(super) struct Notes {
-    broker: Broker,
+    pub(super) broker: Broker,
+    pub(super) open: Asked,
 }
 
 impl Notes {
-    pub(super) fn new(broker: Broker) -> Notes {
-        Notes { broker }
-    }
-
-    pub(super) fn asked<O: Operation>(&self, params: &O) {
+    pub(super) fn asked<O: Operation>(&self, id: u64, params: &O) {
+        self.open.asked(id, O::METHOD);
         self.broker.mark(|| format!("{ASKED}{}{}", O::METHOD, shown(params)));
     }
 
-    pub(super) fn answered<O: Operation>(&self, outcome: &Result<O::Result, ClientError>) {
+    pub(super) fn answered<O: Operation>(&self, id: u64, outcome: &Result<O::Result, ClientError>) {
+        self.open.answered(id, O::METHOD);
         self.broker.mark(|| match outcome {
             Ok(result) => format!("{ANSWERED}{}{}", O::METHOD, shown(result)),
             Err(error) => format!("{ANSWERED}{} failed: {error}", O::METHOD),

@@ -80,7 +80,7 @@ impl Process {
         Ok((process, stdin, stdout))
     }
 
-    /// Says in words how the process ended whose output is over, once all that it said before is in the tail.
+    /// Says in a sentence how the process ended whose output is over, once all that it said before is in the tail.
     pub(super) fn ending(&mut self) -> impl FnOnce() -> String + Send + 'static {
         let child = Arc::clone(&self.child);
         let said_all = self.said_all.take();
@@ -88,9 +88,9 @@ impl Process {
             Some(status) => {
                 // A process that it started may hold the stream open.
                 let _ = said_all.map(|said_all| said_all.recv_timeout(TO_END));
-                format!("it ended with {status}")
+                format!("the adapter ended with {status}")
             }
-            None => "it closed its standard output".to_owned(),
+            None => "the adapter closed its standard output and runs on".to_owned(),
         }
     }
 
@@ -136,7 +136,7 @@ fn keep(stderr: ChildStderr, tail: &Tail) {
         match lines::read(&mut stderr, LONGEST) {
             Ok(Line::Text(line)) => tail.push(line),
             // What follows is the rest of the same line, and worth as much.
-            Ok(Line::TooLong) => tail.push("… a line too long to keep".to_owned()),
+            Ok(Line::TooLong(_)) => tail.push("… a line too long to keep".to_owned()),
             Ok(Line::End) | Err(_) => return,
         }
     }

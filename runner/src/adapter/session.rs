@@ -44,7 +44,8 @@ pub enum AdapterError {
     },
 }
 
-fn said(stderr: &[String]) -> String {
+/// The end of what an adapter wrote to its standard error, below a message.
+pub(super) fn said(stderr: &[String]) -> String {
     let last: Vec<String> = stderr.iter().rev().take(10).rev().map(|line| format!("\n  {line}")).collect();
     if last.is_empty() { String::new() } else { format!("; it wrote:{}", last.concat()) }
 }
@@ -92,11 +93,11 @@ impl Session {
         };
         let stderr = || process.as_ref().map(|p| p.tail.lines()).unwrap_or_default();
         let answer = match source {
-            Source::Command(_) => tokio::time::timeout(TO_INITIALIZE, connection.call(&hello))
+            Source::Command(_) => tokio::time::timeout(TO_INITIALIZE, connection.call(&hello, None))
                 .await
                 .unwrap_or(Err(ClientError::Hangs(TO_INITIALIZE.as_secs()))),
             // It may stand at a breakpoint.
-            Source::Attach { .. } => connection.call(&hello).await,
+            Source::Attach { .. } => connection.call(&hello, None).await,
         };
         let refused = |reason: String| AdapterError::Initialize { reason, stderr: stderr() };
         let Initialized { protocol_version, sdk, capabilities } =
@@ -126,7 +127,7 @@ fn accept(listener: &TcpListener) -> Result<Connection, AdapterError> {
         let (stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;
         let writer = stream.try_clone()?;
-        Connection::new(stream, writer, || "it closed the connection".to_owned())
+        Connection::new(stream, writer, || "the adapter closed the connection".to_owned())
     };
     accepted().map_err(|e| AdapterError::Initialize { reason: e.to_string(), stderr: Vec::new() })
 }

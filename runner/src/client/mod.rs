@@ -16,6 +16,9 @@ pub use stc_adapter_protocol::{
 };
 use stc_reports::ClientInfo;
 
+pub use self::asked::Asked;
+
+mod asked;
 pub mod paired;
 pub mod reference;
 

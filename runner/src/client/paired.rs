@@ -89,7 +89,7 @@ struct Objects {
 impl Paired {
     fn objects(&self, client: ClientId) -> Result<Rc<Objects>, ClientError> {
         let found = self.clients.borrow().get(&client).cloned();
-        found.ok_or_else(|| ClientError::Gone("no such client".to_owned()))
+        found.ok_or_else(|| ClientError::Gone("there is no such client".to_owned()))
     }
 
     async fn consuming(&self, client: ClientId) -> Result<ClientId, ClientError> {

@@ -137,7 +137,7 @@ fn failed_as(error: Error, how: Signalled) -> ClientError {
 }
 
 fn unknown(what: &str) -> ClientError {
-    ClientError::Gone(format!("no such {what}"))
+    ClientError::Gone(format!("the client has no such {what}"))
 }
 
 fn id(id: &stc_client::MessageId) -> MessageId {

@@ -69,30 +69,70 @@ fn costs_one(deed: &str) -> (String, Vec<String>) {
 #[test]
 fn a_crash_is_told_with_its_last_words() {
     let (message, stderr) = costs_one("echo dying words >&2; exit 3");
-    assert!(message.contains("it ended with exit status: 3"), "{message}");
+    assert_eq!(message, "building a client: the adapter ended with exit status: 3");
     assert_eq!(stderr, ["dying words"]);
 }
 
 #[test]
 fn babble_is_shown() {
     let (message, _) = costs_one("echo hello");
-    assert!(message.contains("no JSON") && message.contains("\"hello\""), "{message}");
+    assert!(
+        message.starts_with("building a client: the adapter broke the protocol: it wrote \"hello\""),
+        "{message}"
+    );
+    assert!(message.contains("it is no JSON") && message.contains("`stc adapter-check`"), "{message}");
     let (message, _) = costs_one(r#"echo '{"jsonrpc":"2.0","id":999,"result":null}'"#);
-    assert!(message.contains("no request 999 is waiting"), "{message}");
+    assert!(
+        message.contains("broke the protocol") && message.contains("no request 999 is waiting"),
+        "{message}"
+    );
     let (message, _) = costs_one(r#"answer '"result":"two"'"#);
-    assert!(message.contains("openClient with what it cannot be"), "{message}");
+    assert!(
+        message.contains("broke the protocol: it answered openClient with what it cannot be"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_fault_of_its_own_is_no_breach_and_no_end() {
+    let (message, _) = costs_one(r#"answer '"error":{"code":-32603,"message":"no way"}'"#);
+    assert_eq!(
+        message,
+        "building a client: the adapter went wrong: it answered openClient with error -32603: no way"
+    );
 }
 
 #[test]
 fn a_line_without_end_is_cut_off() {
     let (message, _) = costs_one("tr '\\0' x </dev/zero");
-    assert!(message.contains("a line of more than"), "{message}");
+    assert!(message.contains("broke the protocol: a line of more than"), "{message}");
+    assert!(message.contains("bytes that begins \"xxx"), "{message}");
 }
 
 #[test]
 fn an_adapter_that_hangs_is_replaced() {
     let (message, _) = costs_one("sleep 1000");
-    assert!(message.contains("did not end within 5 s"), "{message}");
+    assert!(
+        message.contains("did not end within 5 s\nthe adapter has not answered openClient (id "),
+        "{message}"
+    );
+    assert!(message.ends_with(", asked in this step)"), "{message}");
+}
+
+#[test]
+fn one_that_does_not_begin_a_scenario_is_told_too() {
+    let at_start = |deed: &str| {
+        let begins = format!("scenario=$line; case $line in *C2-keyless-round-robin*) {deed} ;; esac;");
+        let words = misbehaving("true").iter().map(|word| word.replace("scenario=$line;", &begins)).collect();
+        let result = judged(words).into_iter().find(|r| r.id == "C2-keyless-round-robin").unwrap();
+        (result.verdict, result.reason.or(result.failure.map(|f| f.message)).unwrap())
+    };
+    let (verdict, told) = at_start("sleep 1000");
+    assert_eq!(verdict, Verdict::Fail);
+    assert!(told.contains("\nthe adapter has not answered startScenario (id "), "{told}");
+    let (verdict, told) = at_start("echo no heap >&2; exit 4");
+    assert_eq!(verdict, Verdict::CouldNotRun);
+    assert!(told.contains("the adapter ended with exit status: 4; it wrote:\n  no heap"), "{told}");
 }
 
 #[test]
@@ -196,6 +236,8 @@ fn what_the_client_was_asked_stands_between_the_frames_that_followed() {
     };
     let first = |name: &str| result.transcript.iter().find(|r| r.name == name).unwrap().n;
     let order = [
+        said("ASKED", "startScenario {\"scenario\":\"C2-keyless-round-robin\""),
+        said("ANSWERED", "startScenario"),
         said("ASKED", "createProducer {\"client\":"),
         first("SCALABLE_TOPIC_LOOKUP"),
         said("ANSWERED", "createProducer "),
@@ -206,5 +248,5 @@ fn what_the_client_was_asked_stands_between_the_frames_that_followed() {
     assert!(order.is_sorted(), "{order:?} in {names:?}");
     // Each stands in the band of the step that asked.
     let step = |text: &str| result.steps.iter().find(|s| s.text.contains(text)).unwrap().wire.unwrap();
-    assert!(order[2] <= step("a producer on the topic") && order[3] > step("a producer on the topic"));
+    assert!(order[4] <= step("a producer on the topic") && order[5] > step("a producer on the topic"));
 }

@@ -11,7 +11,7 @@ use sim_broker::net::SimCluster;
 use stc_runner::atomicity;
 use stc_runner::client::reference::{Deviant, ReferenceFactory};
 use stc_runner::client::{
-    Batching, ClientId, ClientOptions, ClientUnderTest, ConsumerId, ProducerId, ProducerOptions,
+    Asked, Batching, ClientId, ClientOptions, ClientUnderTest, ConsumerId, ProducerId, ProducerOptions,
     QueueOptions, StreamOptions,
 };
 use stc_runner::run::{ClientFactory, Opening};
@@ -83,7 +83,7 @@ impl World {
             let path = format!("/admin/v2/scalable/{topic}?numInitialSegments=2");
             broker.admin.must(Method::PUT, &path, None).await?;
         }
-        let opening = Opening { scenario: "transactions", seed };
+        let opening = Opening { scenario: "transactions", seed, asked: &Asked::default() };
         let client = ReferenceFactory { deviant }.start(&broker, opening).await?;
         let options = ClientOptions { service_url: broker.service_url.clone(), ..ClientOptions::default() };
         let object = client.open(options).await?;
