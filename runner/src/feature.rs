@@ -93,7 +93,13 @@ pub struct Scenario {
 impl Scenario {
     /// Whether the name on a command line means this scenario: its id, or its outline's.
     pub fn is_called(&self, name: &str) -> bool {
-        self.id == name || self.id.split_once('/').is_some_and(|(outline, _)| outline == name)
+        self.names().any(|own| own == name)
+    }
+
+    /// What it is called on a command line: its id, and that of its outline.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let outline = self.id.split_once('/').map(|(outline, _)| outline);
+        [self.id.as_str()].into_iter().chain(outline)
     }
 }
 

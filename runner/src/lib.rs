@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`catalogue`] | the requirements and the checklist |
 //! | [`feature`] | feature files as a list of scenarios |
-//! | [`select`] | which of them a run is about |
+//! | [`select`], `nearest` | which of them a run is about; what an unknown name may mean |
 //! | [`run`] | running them, several at a time, and their results |
 //! | [`world`] | what one scenario has made so far |
 //! | [`steps`] | the vocabulary of the scenarios |
@@ -42,6 +42,7 @@ mod evidence;
 pub mod feature;
 pub mod judge;
 pub mod known;
+mod nearest;
 pub mod output;
 pub mod program;
 pub mod progress;

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::client::paired::PairedFactory;
 use crate::feature::{Need, Scenario};
+use crate::nearest::did_you_mean;
 
 /// How long a tag expression may be, in bytes. Each parenthesis and each `not` takes stack to parse.
 const LONGEST_EXPRESSION: usize = 1024;
@@ -34,15 +35,22 @@ pub enum SelectionError {
         message: String,
     },
     /// A tag in the expression that no scenario has.
-    #[error("--tags: no scenario has the tag @{0}")]
-    UnknownTag(String),
+    #[error("--tags: no scenario has the tag @{tag}{hint}")]
+    UnknownTag {
+        /// The tag, without `@`.
+        tag: String,
+        /// Which tag may be meant, in words; empty where none is near.
+        hint: String,
+    },
     /// A name that no scenario has.
-    #[error("{option}: there is no scenario {name}")]
+    #[error("{option}: there is no scenario {name}{hint}")]
     UnknownScenario {
         /// The option that names it.
         option: &'static str,
         /// The name.
         name: String,
+        /// Which scenario may be meant, in words; empty where none is near.
+        hint: String,
     },
     /// The patterns match scenarios, but none matches all of them.
     #[error("no scenario is selected")]
@@ -64,11 +72,14 @@ impl Selection {
         if let Some(unknown) =
             expression.iter().flat_map(tags_of).find(|tag| !all.iter().any(|s| has(s, tag)))
         {
-            return Err(SelectionError::UnknownTag(unknown.to_owned()));
+            let tags = all.iter().flat_map(|s| &s.tags).map(String::as_str);
+            let hint = did_you_mean(unknown, tags, "@");
+            return Err(SelectionError::UnknownTag { tag: unknown.to_owned(), hint });
         }
         for (option, names) in [("--scenario", &self.scenarios), ("--skip", &self.skip)] {
             if let Some(unknown) = names.iter().find(|name| !all.iter().any(|s| s.is_called(name))) {
-                return Err(SelectionError::UnknownScenario { option, name: unknown.clone() });
+                let hint = did_you_mean(unknown, all.iter().flat_map(Scenario::names), "");
+                return Err(SelectionError::UnknownScenario { option, name: unknown.clone(), hint });
             }
         }
         let selected: Vec<&Scenario> = all

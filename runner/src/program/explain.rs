@@ -1,15 +1,16 @@
 //! `stc explain`: a requirement in words, why it matters, the scenarios that prove it, and what goes over the wire when a
-//! client breaks it.
+//! client breaks it; a scenario step by step; an item of the checklist requirement by requirement.
 
 use std::sync::Arc;
 
 use clap::Args;
-use stc_reports::{ExitCode, Verdict, WireRecord};
+use stc_reports::{ChecklistItem, ExitCode, Verdict, WireRecord};
 
 use super::{Features, RUN};
-use crate::catalogue::Requirement;
+use crate::catalogue::{Requirement, checklist};
 use crate::client::reference::{Deviant, ReferenceFactory};
 use crate::feature::Scenario;
+use crate::nearest::did_you_mean;
 use crate::output::{complain, say};
 use crate::run::{Environment, Judged, RunConfig, Trace, run_judged};
 use crate::suite::Suite;
@@ -30,7 +31,8 @@ const COLUMNS: usize = 240;
 /// The `explain` command line.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// A requirement, such as IMPL-2.1, or a scenario, such as C2-keyless-round-robin
+    /// A requirement, such as IMPL-2.1, a scenario, such as C2-keyless-round-robin, or an item of the checklist, such as
+    /// C2 or transactions
     id: String,
     #[command(flatten)]
     features: Features,
@@ -47,13 +49,51 @@ pub(super) fn explain(args: &Explain) -> ExitCode {
     let scenarios: Vec<&Scenario> = suite.scenarios.iter().filter(|s| s.is_called(&args.id)).collect();
     if let Some(requirement) = suite.catalogue.get(&args.id) {
         explain_requirement(&suite, requirement);
+    } else if let Some(item) = checklist().into_iter().find(|item| item.id == args.id) {
+        explain_item(&suite, &item);
     } else if scenarios.is_empty() {
-        complain(format_args!("error: there is no requirement and no scenario {}", args.id));
+        complain(format_args!(
+            "error: there is no requirement, no scenario and no item of the checklist {}{}",
+            args.id,
+            did_you_mean(&args.id, names(&suite).iter().map(String::as_str), "")
+        ));
         return ExitCode::Usage;
     } else {
         scenarios.into_iter().for_each(|scenario| explain_scenario(&suite, scenario));
     }
     ExitCode::Conforms
+}
+
+/// Everything that can be explained.
+fn names(suite: &Suite) -> Vec<String> {
+    let items = checklist().into_iter().map(|item| item.id);
+    let requirements = suite.catalogue.requirements.iter().map(|entry| entry.id.clone());
+    let scenarios = suite.scenarios.iter().flat_map(Scenario::names).map(str::to_owned);
+    items.chain(requirements).chain(scenarios).collect()
+}
+
+fn explain_item(suite: &Suite, item: &ChecklistItem) {
+    let kind = if item.required { "required core" } else { "optional capability" };
+    say(format_args!("{}: {} ({kind})", item.id, item.title));
+    for entry in suite.catalogue.requirements.iter().filter(|entry| entry.checklist == item.id) {
+        say(format_args!("\n{} ({}): {}", entry.id, level(entry), entry.summary));
+        match (entry.same_as(), suite.catalogue.reason(entry)) {
+            (Some(other), _) => say(format_args!("  It says the same as {other}.")),
+            (None, Some(reason)) => say(format_args!("  No scenario: {reason}")),
+            (None, None) => list(&citing(suite, entry)),
+        }
+    }
+}
+
+/// The scenarios that cite a requirement.
+fn citing<'a>(suite: &'a Suite, entry: &Requirement) -> Vec<&'a Scenario> {
+    suite.scenarios.iter().filter(|s| s.requirements.contains(&entry.id)).collect()
+}
+
+fn list(scenarios: &[&Scenario]) {
+    for scenario in scenarios {
+        say(format_args!("  {:<44} {}", scenario.id, scenario.name));
+    }
 }
 
 fn explain_requirement(suite: &Suite, entry: &Requirement) {
@@ -80,12 +120,9 @@ fn explain_requirement(suite: &Suite, entry: &Requirement) {
         say(format_args!("\nNo scenario: {reason}"));
         return;
     }
-    let citing: Vec<&Scenario> =
-        suite.scenarios.iter().filter(|s| s.requirements.contains(&entry.id)).collect();
+    let citing = citing(suite, entry);
     say("\nScenarios that prove it:");
-    for scenario in &citing {
-        say(format_args!("  {:<44} {}", scenario.id, scenario.name));
-    }
+    list(&citing);
     match broken(&citing, &entry.id) {
         Some(broken) => say(broken.trim_end()),
         None => say("\nThis program has no client to show that breaks it."),

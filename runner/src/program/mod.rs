@@ -32,7 +32,8 @@ struct Cli {
 enum Command {
     /// Run the scenarios against a client and judge it
     Run(Box<Run>),
-    /// Say what a requirement asks for, why, which scenarios prove it, and show a client that breaks it
+    /// Say what a requirement asks for, why, which scenarios prove it, and show a client that breaks it; what a scenario or
+    /// an item of the checklist is made of
     Explain(explain::Explain),
     /// Tell whether an adapter itself is sound, without judging its SDK
     AdapterCheck(adapter_check::AdapterCheck),

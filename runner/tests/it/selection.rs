@@ -38,10 +38,17 @@ fn tags_and_names_narrow_the_selection() {
 
 #[test]
 fn a_pattern_that_matches_nothing_is_named() {
-    assert_eq!(select(Some("@C2 and not @C99"), &[]), Err(SelectionError::UnknownTag("C99".to_owned())));
+    assert_eq!(
+        select(Some("@C2 and not @C99"), &[]),
+        Err(SelectionError::UnknownTag { tag: "C99".to_owned(), hint: String::new() })
+    );
     assert_eq!(
         select(None, &["a", "zz"]),
-        Err(SelectionError::UnknownScenario { option: "--scenario", name: "zz".to_owned() })
+        Err(SelectionError::UnknownScenario {
+            option: "--scenario",
+            name: "zz".to_owned(),
+            hint: String::new()
+        })
     );
     assert_eq!(select(Some("@C1 and @C2"), &[]), Err(SelectionError::Empty));
     assert_eq!(select(Some("@C1"), &["b"]), Err(SelectionError::Empty));
