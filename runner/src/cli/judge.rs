@@ -106,19 +106,24 @@ fn rounds(
     let first_seed = args.seed.unwrap_or_else(fresh_seed);
     let watching = Watching { progress: !environment.target.is_memory(), fail_fast: args.fail_fast };
     let mut rounds = Rounds::default();
+    let mut rewritten = None;
     for round in 0..u64::from(args.repeat.unwrap_or(1)) {
         let config = config(args, program, &environment, first_seed.wrapping_add(round));
         let command = with_selection(&config.replay, selection);
         let mut report = suite.run(selection, &config, command, watching)?;
         if let Some((path, known)) = list {
-            let known = if args.fix { fix(path, known, &report)? } else { known.clone() };
-            suite.excuse(&mut report, &known);
+            let fixed = args.fix.then(|| fix(path, known, &report)).transpose()?;
+            suite.excuse(&mut report, fixed.as_ref().unwrap_or(known));
+            rewritten = fixed.map(|fixed| told(path, &fixed));
         }
         rounds.ended(report);
     }
     let Some((report, code)) = rounds.outcome() else { return Ok(ExitCode::Usage) };
     let printed = finish(&report, reports);
     rounds.tell();
+    if let Some(rewritten) = rewritten {
+        complain(rewritten);
+    }
     Ok(if printed == ExitCode::Harness { printed } else { code })
 }
 
@@ -149,13 +154,26 @@ fn fix(path: &Path, known: &KnownFailures, report: &Report) -> Result<KnownFailu
     if fixed.save(path).map_err(|e| Problem::Environment(e.to_string()))? {
         complain(format_args!("{}: written anew, its comments are gone", path.display()));
     }
-    let unexplained = fixed.entries.iter().filter(|e| e.reason.trim().is_empty()).count();
-    let entries = match fixed.entries.len() {
+    Ok(fixed)
+}
+
+/// What a list that was rewritten still lacks.
+fn told(path: &Path, list: &KnownFailures) -> String {
+    let waiting = list.entries.iter().filter(|e| e.waits_for_a_reason()).count();
+    let entries = match list.entries.len() {
         1 => "1 entry".to_owned(),
         n => format!("{n} entries"),
     };
-    complain(format_args!("{}: {entries}, {unexplained} without a reason", path.display()));
-    Ok(fixed)
+    let told = match waiting {
+        0 => format!("{entries}, each with a reason"),
+        n => {
+            let wait = if n == 1 { "waits" } else { "wait" };
+            format!(
+                "{n} of {entries} {wait} for a reason; write down why the client fails, no run takes the list before"
+            )
+        }
+    };
+    format!("{}: {told}", path.display())
 }
 
 /// Prints a report and writes it into `dir`.

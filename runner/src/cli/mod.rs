@@ -51,7 +51,7 @@ pub struct ConformanceArgs {
     /// adapters/]
     #[arg(long, value_name = "FILE")]
     pub known_failures: Option<PathBuf>,
-    /// Rewrite the list of known failures so that it fits this run; new entries wait for a reason
+    /// Rewrite the list of known failures so that it fits this run; new entries wait for a reason, and excuse nothing before
     #[arg(long, conflicts_with_all = ["tags", "scenarios", "skip", "fail_fast", "repeat", "list"])]
     pub fix: bool,
     /// Begin no further scenario once one has failed

@@ -42,13 +42,13 @@ pub enum KnownError {
         /// The scenario.
         scenario: String,
     },
-    /// An entry that nobody explained.
-    #[error("{path}: the entry of {scenario} gives no reason; write down why the client fails it")]
+    /// Entries that nobody explained.
+    #[error("{path}: no reason is given for {}; write down why the client fails it", scenarios.join(", "))]
     Unexplained {
         /// The file.
         path: PathBuf,
-        /// The scenario.
-        scenario: String,
+        /// The scenarios.
+        scenarios: Vec<String>,
     },
 }
 
@@ -68,6 +68,13 @@ pub struct Entry {
     pub by_chance: bool,
 }
 
+impl Entry {
+    /// Whether nobody has written down why the client fails. Such an entry excuses nothing.
+    pub fn waits_for_a_reason(&self) -> bool {
+        self.reason.trim().is_empty()
+    }
+}
+
 /// The list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownFailures {
@@ -82,11 +89,12 @@ impl KnownFailures {
     /// [`KnownError`].
     pub fn load(path: &Path) -> Result<KnownFailures, KnownError> {
         let list = KnownFailures::load_unexplained(path)?;
-        match list.entries.iter().find(|e| e.reason.trim().is_empty()) {
-            None => Ok(list),
-            Some(entry) => {
-                Err(KnownError::Unexplained { path: path.to_owned(), scenario: entry.scenario.clone() })
-            }
+        let waiting = list.entries.iter().filter(|e| e.waits_for_a_reason());
+        let scenarios: Vec<String> = waiting.map(|e| e.scenario.clone()).collect();
+        if scenarios.is_empty() {
+            Ok(list)
+        } else {
+            Err(KnownError::Unexplained { path: path.to_owned(), scenarios })
         }
     }
 
@@ -129,7 +137,8 @@ impl KnownFailures {
     }
 
     /// The list that this report, to which no list was applied yet, would not contradict. Entries stay where they are,
-    /// with their reasons, new ones follow; a new entry has no reason, so that somebody has to write it.
+    /// with their reasons, new ones follow; a new entry has no reason, so that somebody has to write it, and is stale until
+    /// then.
     #[must_use]
     pub fn fixed(&self, report: &Report) -> KnownFailures {
         let known: BTreeMap<&str, &Entry> = self.entries.iter().map(|e| (e.scenario.as_str(), e)).collect();
@@ -209,6 +218,9 @@ fn begins(message: &str, prefix: &str) -> bool {
 
 /// Applies an entry to its scenario. What is wrong with the entry.
 fn judge(entry: &Entry, result: &mut ScenarioResult) -> Option<String> {
+    if entry.waits_for_a_reason() {
+        return Some("its entry waits for a reason".to_owned());
+    }
     match result.verdict {
         Verdict::Fail | Verdict::Unsupported => {
             let message = failure(result).unwrap_or_default();

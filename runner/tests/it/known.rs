@@ -173,7 +173,15 @@ fn a_fixed_list_fits_the_run_and_keeps_what_people_wrote() {
     assert_eq!(read.entries[1].reason, "");
     let unexplained = KnownFailures::load(written.path()).unwrap_err().to_string();
     assert!(unexplained.contains(second) && unexplained.contains("reason"), "{unexplained}");
-    suite.excuse(&mut run, &read);
+    let mut waiting = run.clone();
+    suite.excuse(&mut waiting, &read);
+    let verdicts: Vec<Verdict> = waiting.scenarios.iter().map(|s| s.verdict).collect();
+    assert_eq!(verdicts, [Verdict::KnownFailure, Verdict::Fail]);
+    assert_eq!(stale(&waiting), [format!("{second}: its entry waits for a reason")]);
+    assert_eq!(waiting.exit_code(), ExitCode::DoesNotConform);
+    let mut explained = read.clone();
+    explained.entries[1].reason = "API-2".to_owned();
+    suite.excuse(&mut run, &explained);
     assert_eq!((stale(&run), run.exit_code()), (Vec::new(), ExitCode::Conforms));
     // A prefix that still fits stays as somebody wrote it.
     let kept = KnownFailures { entries: vec![entry(first, "key")] };
