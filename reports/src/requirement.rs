@@ -78,7 +78,14 @@ pub enum RequirementStatus {
     Known,
     /// The client does not offer the capability.
     Unsupported,
-    /// A scenario that cites it was not selected, could not run, or ended before it was judged.
+    /// Every scenario that cites it and was selected passed; others were not selected, or not for this target.
+    PartlyRun {
+        /// How many passed.
+        passed: usize,
+        /// How many cite it.
+        of: usize,
+    },
+    /// No scenario that cites it was selected, or one could not run, or ended before it was judged.
     NotRun,
     /// Passing would prove nothing: no scenario cites it, or a client that breaks it on purpose passes as well.
     Unproven {
@@ -94,8 +101,8 @@ impl RequirementStatus {
     /// `cited_by` holds the ids of all scenarios that cite it; those without a result in `results` were not selected.
     /// `unproven` is the catalogue's or the deviants' reason why passing scenarios would not prove it.
     ///
-    /// The gravest fact wins: broken, known, unsupported, unproven, not run, and only then proven. A failure whose
-    /// step asserts *another* requirement of the same scenario does not break this one; the scenario ended before
+    /// The gravest fact wins: broken, known, unsupported, unproven, not run, partly run, and only then proven. A failure
+    /// whose step asserts *another* requirement of the same scenario does not break this one; the scenario ended before
     /// it could judge, which counts as not run.
     pub fn derive(
         id: &str,
@@ -105,9 +112,8 @@ impl RequirementStatus {
     ) -> RequirementStatus {
         let mut seen = Seen::default();
         for cited in cited_by {
-            match results.iter().find(|r| r.id == *cited) {
-                Some(result) => seen.add(id, result),
-                None => seen.not_run = true,
+            if let Some(result) = results.iter().find(|r| r.id == *cited) {
+                seen.add(id, result);
             }
         }
         if seen.broken {
@@ -120,8 +126,10 @@ impl RequirementStatus {
             RequirementStatus::Unproven { reason: reason.to_owned() }
         } else if cited_by.is_empty() {
             RequirementStatus::Unproven { reason: "no scenario cites it".to_owned() }
-        } else if seen.not_run {
+        } else if seen.not_run || seen.passed == 0 {
             RequirementStatus::NotRun
+        } else if seen.passed < cited_by.len() {
+            RequirementStatus::PartlyRun { passed: seen.passed, of: cited_by.len() }
         } else {
             RequirementStatus::Proven
         }
@@ -134,6 +142,7 @@ impl RequirementStatus {
             RequirementStatus::Broken => "broken",
             RequirementStatus::Known => "known failure",
             RequirementStatus::Unsupported => "unsupported",
+            RequirementStatus::PartlyRun { .. } => "partly run",
             RequirementStatus::NotRun => "not run",
             RequirementStatus::Unproven { .. } => "unproven",
         }
@@ -143,6 +152,7 @@ impl RequirementStatus {
 /// The facts that the scenarios of one requirement add up to.
 #[derive(Default)]
 struct Seen {
+    passed: usize,
     broken: bool,
     known: bool,
     unsupported: bool,
@@ -152,7 +162,7 @@ struct Seen {
 impl Seen {
     fn add(&mut self, id: &str, result: &ScenarioResult) {
         match result.verdict {
-            Verdict::Pass => {}
+            Verdict::Pass => self.passed += 1,
             Verdict::Unsupported => self.unsupported = true,
             Verdict::CouldNotRun | Verdict::HarnessError => self.not_run = true,
             Verdict::Fail | Verdict::KnownFailure if blames_another(id, result) => self.not_run = true,

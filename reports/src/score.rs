@@ -60,12 +60,12 @@ impl Score {
             let held = match requirement.status {
                 RequirementStatus::Unproven { .. } => continue,
                 RequirementStatus::Unsupported if optional => continue,
-                RequirementStatus::Proven => true,
-                // Not all of its scenarios were selected; those that were count.
-                RequirementStatus::NotRun => cited().all(|s| s.verdict == Verdict::Pass),
-                RequirementStatus::Broken | RequirementStatus::Known | RequirementStatus::Unsupported => {
-                    false
-                }
+                // Of one that was partly run, the scenarios that were selected count.
+                RequirementStatus::Proven | RequirementStatus::PartlyRun { .. } => true,
+                RequirementStatus::Broken
+                | RequirementStatus::Known
+                | RequirementStatus::Unsupported
+                | RequirementStatus::NotRun => false,
             };
             if cited().next().is_some() {
                 score.requirements.add(held);

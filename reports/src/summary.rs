@@ -195,17 +195,20 @@ pub fn core_musts(report: &Report) -> (usize, usize) {
 }
 
 /// Requirements by status, in words: `3 proven, 1 broken; 2 of 4 MUST-level ones of the required core proven`; statuses
-/// that no requirement has are left out.
+/// that no requirement has are left out. Of those that were partly run, all that ran passed.
 pub fn requirement_counts(report: &Report) -> String {
     let mut counts: Vec<(&str, usize)> =
-        ["proven", "broken", "known failure", "unsupported", "unproven", "not run"].map(|s| (s, 0)).to_vec();
+        ["proven", "partly run", "broken", "known failure", "unsupported", "unproven", "not run"]
+            .map(|s| (s, 0))
+            .to_vec();
     for requirement in &report.requirements {
         if let Some((_, n)) = counts.iter_mut().find(|(status, _)| *status == requirement.status.as_str()) {
             *n += 1;
         }
     }
+    let word = |status| if status == "partly run" { "partly run and passed" } else { status };
     let words: Vec<String> =
-        counts.iter().filter(|(_, n)| *n > 0).map(|(status, n)| format!("{n} {status}")).collect();
+        counts.iter().filter(|(_, n)| *n > 0).map(|(status, n)| format!("{n} {}", word(status))).collect();
     let (proven, musts) = core_musts(report);
     format!("{}; {proven} of {musts} MUST-level ones of the required core proven", words.join(", "))
 }

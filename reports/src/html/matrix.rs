@@ -124,6 +124,9 @@ fn requirement(row: &Row<'_>) -> Markup {
                                 @let (look, sign) = status_look(&result.status);
                                 span class={ "cell " (look) } {
                                     span aria-hidden="true" { (sign) } " " (result.status.as_str())
+                                    @if let RequirementStatus::PartlyRun { passed, of } = result.status {
+                                        small { (ratio(passed, of)) }
+                                    }
                                 }
                             }
                             None => span.cell.dim { "–" },

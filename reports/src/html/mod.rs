@@ -92,6 +92,7 @@ fn status_look(status: &RequirementStatus) -> (&'static str, &'static str) {
         RequirementStatus::Proven => ("good", "✓"),
         RequirementStatus::Broken => ("bad", "✗"),
         RequirementStatus::Known => ("warn", "!"),
+        RequirementStatus::PartlyRun { .. } => ("dim", "◐"),
         RequirementStatus::NotRun => ("odd", "?"),
         RequirementStatus::Unsupported => ("dim", "–"),
         RequirementStatus::Unproven { .. } => ("dim", "○"),

@@ -30,9 +30,18 @@ fn only_passing_everywhere_proves() {
 
 #[test]
 fn a_scenario_that_was_not_selected_leaves_it_open() {
-    let results = [citing("s0", Verdict::Pass, &["C1"], &["R-1"])];
-    let cited_by = ["s0".to_owned(), "s1".to_owned()];
-    assert_eq!(RequirementStatus::derive("R-1", &cited_by, &results, None), RequirementStatus::NotRun);
+    let cited_by = ["s0", "s1", "s2"].map(str::to_owned);
+    let derive = |verdicts: &[Verdict]| {
+        let result = |(n, verdict): (usize, &Verdict)| citing(&format!("s{n}"), *verdict, &["C1"], &["R-1"]);
+        let results: Vec<ScenarioResult> = verdicts.iter().enumerate().map(result).collect();
+        RequirementStatus::derive("R-1", &cited_by, &results, None)
+    };
+    use Verdict::{CouldNotRun, Fail, Pass};
+    assert_eq!(derive(&[]), RequirementStatus::NotRun);
+    assert_eq!(derive(&[Pass]), RequirementStatus::PartlyRun { passed: 1, of: 3 });
+    assert_eq!(derive(&[Pass, Pass]), RequirementStatus::PartlyRun { passed: 2, of: 3 });
+    assert_eq!(derive(&[Pass, CouldNotRun]), RequirementStatus::NotRun);
+    assert_eq!(derive(&[Pass, Fail]), RequirementStatus::Broken);
 }
 
 #[test]

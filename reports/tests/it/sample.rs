@@ -61,7 +61,7 @@ pub(crate) fn full() -> Report {
         citing("C1-newer-epoch", Verdict::Pass, &["C1"], &["IMPL-1.1"]),
         known(),
         failing(),
-        citing("C2-keyless", Verdict::Pass, &["C2"], &["IMPL-2.3"]),
+        citing("C2-keyless", Verdict::Pass, &["C2"], &["IMPL-2.3", "IMPL-2.4"]),
         unsupported(),
         could_not_run(),
         harness_error(),
@@ -76,6 +76,7 @@ pub(crate) fn full() -> Report {
         requirement(&report, "IMPL-2.1", "C2", &["C2-keyed"], None),
         requirement(&report, "IMPL-2.2", "C2", &["C2-keyed"], None),
         requirement(&report, "IMPL-2.3", "C2", &["C2-keyless"], Some("deviant keyless-to-first survives")),
+        requirement(&report, "IMPL-2.4", "C2", &["C2-keyless", "C2-spread"], None),
         requirement(&report, "API-3.9", "C5", &[], None),
         requirement(&report, "API-4.7", "dead-letter", &["C8-dead-letter"], None),
     ];

@@ -36,7 +36,7 @@ function chips() {
     if (status !== "absent") counts.set(status, (counts.get(status) ?? 0) + 1);
   }
   const order = ["broken", "fail", "known failure", "harness error", "could not run", "not run", "unsupported",
-    "unproven", "proven", "pass"];
+    "unproven", "partly run", "proven", "pass"];
   const sorted = [...counts].sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0]));
   ui.chips.replaceChildren(...sorted.map(([status, n]) => el("button.chip", { type: "button",
     "aria-pressed": String(state.status.has(status)), onclick: () => {
