@@ -13,7 +13,8 @@ use crate::message::{Checkpoint, SchemaKind};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClientOptions {
-    /// `pulsar://host:port`, or `pulsar+ssl://host:port` for TLS.
+    /// `pulsar://host:port`, or `pulsar+ssl://host:port` for TLS. Of a cluster of several brokers it may name all, with
+    /// commas between: `pulsar://host:port,host:port`.
     pub service_url: String,
     /// How long an operation (lookup, create, subscribe) may take; the SDK's default when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
