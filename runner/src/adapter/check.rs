@@ -50,7 +50,7 @@ impl fmt::Display for Check {
 /// # Errors
 /// [`AdapterError`]: there is no adapter to check.
 pub async fn check(words: Vec<String>) -> Result<Vec<Check>, AdapterError> {
-    let session = Session::open(&Source::Command(words)).await?;
+    let session = Session::open_first(&Source::Command(words)).await?;
     let mut checks = vec![Check { rule: "introduces itself", sound: Sound::Yes }];
     let cluster = cluster().await;
     let checker = Checker {

@@ -80,7 +80,11 @@ impl AdapterFactory {
         let failed =
             |e: std::io::Error| AdapterError::Initialize { reason: e.to_string(), stderr: Vec::new() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let first = runtime.block_on(Session::open(&source))?;
+        let first = match source {
+            Source::Command(_) => runtime.block_on(Session::open_first(&source))?,
+            // Where it is waited for was told.
+            Source::Attach { .. } => runtime.block_on(Session::open(&source))?,
+        };
         let (sdk, offers) = (first.sdk.clone(), first.offers.clone());
         Ok(AdapterFactory { pool: Arc::new(Pool { source, idle: Mutex::new(vec![first]) }), sdk, offers })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::time::Duration;
 
 use stc_adapter_protocol::session::PROTOCOL_VERSION;
@@ -11,9 +12,13 @@ use thiserror::Error;
 
 use super::connection::Connection;
 use super::process::Process;
+use crate::output::complain;
 
 /// How long an adapter may take to introduce itself: its start may build it first, on a busy machine.
 const TO_INITIALIZE: Duration = Duration::from_secs(300);
+
+/// How long it takes until somebody is told that it is waited for.
+const UNTOLD: Duration = Duration::from_secs(5);
 
 /// Why there is no adapter to run scenarios with.
 #[derive(Debug, Error)]
@@ -110,6 +115,15 @@ impl Session {
         Ok(Session { connection, process, sdk, offers: capabilities.into_iter().collect() })
     }
 
+    /// [`Session::open`] of the first adapter of a program, which tells on standard error when it is slow.
+    pub(super) async fn open_first(source: &Source) -> Result<Session, AdapterError> {
+        let tell = || {
+            let limit = TO_INITIALIZE.as_secs();
+            complain(format_args!("waiting for the adapter to introduce itself, for {limit} s at most"));
+        };
+        told_when_slow(Session::open(source), tell).await
+    }
+
     /// The last lines of its standard error; nothing of one that was attached.
     pub(super) fn stderr(&self) -> Vec<String> {
         self.process.as_ref().map(|p| p.tail.lines()).unwrap_or_default()
@@ -122,6 +136,18 @@ impl Session {
     }
 }
 
+/// Calls `tell` once when `waited_for` is not there in [`UNTOLD`].
+async fn told_when_slow<T>(waited_for: impl Future<Output = T>, tell: impl FnOnce()) -> T {
+    let mut waited_for = pin!(waited_for);
+    match tokio::time::timeout(UNTOLD, &mut waited_for).await {
+        Ok(there) => there,
+        Err(_) => {
+            tell();
+            waited_for.await
+        }
+    }
+}
+
 fn accept(listener: &TcpListener) -> Result<Connection, AdapterError> {
     let accepted = || {
         let (stream, _) = listener.accept()?;
@@ -130,4 +156,19 @@ fn accept(listener: &TcpListener) -> Result<Connection, AdapterError> {
         Connection::new(stream, writer, || "the adapter closed the connection".to_owned())
     };
     accepted().map_err(|e| AdapterError::Initialize { reason: e.to_string(), stderr: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_told_when_an_adapter_is_slow_and_only_then() {
+        told_when_slow(std::future::ready(()), || panic!("nothing was waited for")).await;
+        // What is waited for comes only once it was told.
+        let (sender, receiver) = oneshot::channel();
+        assert_eq!(told_when_slow(receiver, || sender.send(7).unwrap()).await, Ok(7));
+    }
 }
