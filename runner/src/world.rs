@@ -552,6 +552,11 @@ impl World {
         self.settle().await;
     }
 
+    /// The step that observes found what time cannot mend: it is not run again.
+    pub fn conclude(&self) {
+        self.observes.set(false);
+    }
+
     /// Whether the step that ran since the last call can be run again, see [`World::observe`].
     pub(crate) fn observed(&self) -> bool {
         self.observes.take()
