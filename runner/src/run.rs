@@ -1,5 +1,6 @@
 //! Runs scenarios, several at a time, each in a thread and a runtime of its own.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -153,8 +154,9 @@ fn judge_all(scenarios: &[&Scenario], config: &RunConfig, watch: &Watch) -> Vec<
     workers.results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
-/// Threads that take one scenario after another. There is one more after each scenario that ended, until there are as
-/// many as the run may have: clients that begin slowly, such as a JVM, would keep each other from answering in time.
+/// Threads that take one scenario after another. Each scenario brings one more, once its client has opened a client object
+/// or it has ended, until there are as many as the run may have: clients that begin slowly, such as a JVM, would keep each
+/// other from answering in time, and those that hang later would keep the others waiting.
 struct Workers<'a> {
     scenarios: &'a [&'a Scenario],
     config: &'a RunConfig,
@@ -168,16 +170,20 @@ struct Workers<'a> {
 impl Workers<'_> {
     fn work<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) {
         while let Some((index, scenario)) = self.take() {
-            let judged = supervised(scenario, self.config);
+            let brought = Cell::new(false);
+            let bring = || {
+                if !brought.replace(true) && self.is_short_of_one() {
+                    scope.spawn(|| self.work(scope));
+                }
+            };
+            let judged = supervised(scenario, self.config, bring);
             self.watch.progress.ended(&judged.result);
             let failed = matches!(judged.result.verdict, Verdict::Fail | Verdict::HarnessError);
             if self.watch.fail_fast && failed {
                 self.next.store(self.scenarios.len(), Ordering::Relaxed);
             }
             self.results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, judged);
-            if self.is_short_of_one() {
-                scope.spawn(|| self.work(scope));
-            }
+            bring();
         }
     }
 
@@ -208,19 +214,37 @@ fn spin_limit(config: &RunConfig) -> Duration {
     SPIN_LIMIT.max(step.saturating_mul(2).saturating_add(Duration::from_secs(60)))
 }
 
-/// Runs one scenario in a thread of its own, so that one that never ends takes nothing else with it.
-fn supervised(scenario: &Scenario, config: &RunConfig) -> Judged {
+/// What the thread of a scenario tells.
+enum Told {
+    /// Its client has opened a client object.
+    Opened,
+    Ended(Box<Judged>),
+}
+
+/// Runs one scenario in a thread of its own, so that one that never ends takes nothing else with it. Calls `opened` when
+/// its client has opened a client object.
+fn supervised(scenario: &Scenario, config: &RunConfig, opened: impl Fn()) -> Judged {
     let (sender, receiver) = mpsc::channel();
     let started = Instant::now();
     let (owned, own_config) = (scenario.clone(), config.clone());
     let spawned = thread::Builder::new().name(scenario.id.clone()).spawn(move || {
         QuietPanics::this_thread();
         // The receiver is gone only when this scenario was given up.
-        let _ = sender.send(in_runtime(&owned, &own_config));
+        let telling = sender.clone();
+        let tell = move || drop(telling.send(Told::Opened));
+        let _ = sender.send(Told::Ended(Box::new(in_runtime(&owned, &own_config, Box::new(tell)))));
     });
+    let limit = spin_limit(config);
+    let ended = || loop {
+        match receiver.recv_timeout(limit.saturating_sub(started.elapsed())) {
+            Ok(Told::Opened) => opened(),
+            Ok(Told::Ended(judged)) => return Ok(*judged),
+            Err(e) => return Err(e),
+        }
+    };
     let mut judged = match spawned {
         Err(e) => bare(scenario, config, Verdict::CouldNotRun, format!("no thread: {e}")),
-        Ok(handle) => match receiver.recv_timeout(spin_limit(config)) {
+        Ok(handle) => match ended() {
             Ok(judged) => judged,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 bare(scenario, config, Verdict::Fail, "the client is busy without end".to_owned())
@@ -238,7 +262,7 @@ fn supervised(scenario: &Scenario, config: &RunConfig) -> Judged {
     judged
 }
 
-fn in_runtime(scenario: &Scenario, config: &RunConfig) -> Judged {
+fn in_runtime(scenario: &Scenario, config: &RunConfig, opened: Box<dyn Fn()>) -> Judged {
     let in_memory = config.environment.target.is_memory();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(in_memory).build();
     let runtime = match runtime {
@@ -246,13 +270,13 @@ fn in_runtime(scenario: &Scenario, config: &RunConfig) -> Judged {
         Err(e) => return bare(scenario, config, Verdict::CouldNotRun, format!("no runtime: {e}")),
     };
     let limit = config.environment.step_limit();
-    let judged = LocalSet::new().block_on(&runtime, one(scenario, config, limit));
+    let judged = LocalSet::new().block_on(&runtime, one(scenario, config, limit, opened));
     // A blocking admin call may still be under way; its answer interests nobody.
     runtime.shutdown_background();
     judged
 }
 
-async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> Judged {
+async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration, opened: Box<dyn Fn()>) -> Judged {
     if let Some(capability) = config.environment.client.missing(scenario) {
         return bare(
             scenario,
@@ -262,7 +286,7 @@ async fn one(scenario: &Scenario, config: &RunConfig, limit: Duration) -> Judged
         );
     }
     let seed = scenario_seed(config.seed, &scenario.id);
-    let mut world = World::new(scenario, Arc::clone(&config.environment), seed);
+    let mut world = World::new(scenario, Arc::clone(&config.environment), seed, opened);
     let mut driven = driver::drive(scenario, &mut world, &World::collection(), limit).await;
     if matches!(driven.ending, Ending::Held) {
         driven.ending = after(scenario, &world);

@@ -140,6 +140,8 @@ pub struct World {
     broker: Option<Broker>,
     asked: Asked,
     client: Option<Rc<dyn ClientUnderTest>>,
+    /// Called when the client has opened a client object, or failed to.
+    opened: Box<dyn Fn()>,
     /// Full names of topics by alias.
     pub topics: BTreeMap<String, String>,
     /// The namespace that the scenario is about, `tenant/namespace`, where it is about one.
@@ -187,7 +189,12 @@ impl World {
         Err(MadeByDriver)
     }
 
-    pub(crate) fn new(scenario: &Scenario, environment: Arc<Environment>, seed: u64) -> World {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        environment: Arc<Environment>,
+        seed: u64,
+        opened: Box<dyn Fn()>,
+    ) -> World {
         World {
             scenario: scenario.id.clone(),
             requirements: scenario.requirements.clone(),
@@ -201,6 +208,7 @@ impl World {
             broker: None,
             asked: Asked::default(),
             client: None,
+            opened,
             topics: BTreeMap::new(),
             namespace: None,
             clients: BTreeMap::new(),
@@ -323,9 +331,16 @@ impl World {
             return Ok(*id);
         }
         let options = self.client_options().await;
-        let id = self.client().await.open(options).await?;
+        let id = self.open_client(options).await?;
         self.clients.insert(alias.to_owned(), id);
         Ok(id)
+    }
+
+    /// A client object with these options.
+    pub async fn open_client(&mut self, options: ClientOptions) -> Result<ClientId, ClientError> {
+        let opened = self.client().await.open(options).await;
+        (self.opened)();
+        opened
     }
 
     /// Options of a client object that no step asked for.

@@ -62,7 +62,7 @@ async fn client_with(world: &mut World, name: ClientName, step: &gherkin::Step) 
             other => return Err(Trouble(format!("a client has no option {other:?}"))),
         }
     }
-    let opened = world.client().await.open(made).await;
+    let opened = world.open_client(made).await;
     let id = world.expect(&CREDENTIALS, opened, "building a client");
     world.clients.insert(name.0, id);
     Ok(())

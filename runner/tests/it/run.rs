@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
+use stc_adapter_protocol::*;
 use stc_reports::{ClientInfo, ScenarioResult, StepStatus, Verdict, WireRecord};
 use stc_runner::client::reference::ReferenceFactory;
 use stc_runner::client::{ClientError, ClientUnderTest, Reply};
@@ -271,14 +272,66 @@ impl ClientFactory for Together {
     }
 }
 
-#[test]
-fn scenarios_that_end_let_more_run_at_a_time() {
-    let client = Arc::new(Together { started: 0.into(), three: Barrier::new(3) });
+/// Runs a scenario with a producer so often, three at a time.
+fn three_at_a_time(times: usize, client: Arc<dyn ClientFactory>) -> Vec<ScenarioResult> {
     let steps = "    Given a scalable topic with 1 segment\n    And a producer on the topic\n";
     let text = format!("Feature: f\n  @id:C1-test @C1 @IMPL-1.3\n  Scenario: s\n{steps}");
     let scenarios = parse("f.feature", &text).expect("the text is a feature");
-    let refs: Vec<&Scenario> = scenarios.iter().cycle().take(5).collect();
-    let results = run(&refs, &config_with(client.clone(), 3));
-    assert_eq!(results.len(), 5);
+    let refs: Vec<&Scenario> = scenarios.iter().cycle().take(times).collect();
+    run(&refs, &config_with(client, 3))
+}
+
+#[test]
+fn scenarios_that_end_let_more_run_at_a_time() {
+    let client = Arc::new(Together { started: 0.into(), three: Barrier::new(3) });
+    assert_eq!(three_at_a_time(5, client.clone()).len(), 5);
     assert_eq!(client.started.load(Ordering::Relaxed), 5);
+}
+
+/// Clients that open a client object, and go on when there are three of them.
+struct Patient(Arc<Barrier>);
+
+impl ClientFactory for Patient {
+    fn info(&self) -> ClientInfo {
+        ClientInfo { name: "patient".to_owned(), version: String::new() }
+    }
+
+    fn start<'a>(&'a self, _: &'a Broker, _: Opening<'a>) -> Reply<'a, Rc<dyn ClientUnderTest>> {
+        let client: Rc<dyn ClientUnderTest> = Rc::new(Patient(Arc::clone(&self.0)));
+        Box::pin(std::future::ready(Ok(client)))
+    }
+}
+
+macro_rules! wait_or_open {
+    ($(
+        $(#[doc = $about:literal])*
+        $method:literal $function:ident $Name:ident [$($needs:ident)?]
+        { $($field:ident: $type:ty),* } -> $result:ty;
+    )*) => {$(
+        fn $function(&self, $(_: $type),*) -> Reply<'_, $result> {
+            if $method != "openClient" {
+                self.0.wait();
+            }
+            let opened = serde_json::from_str("1").map_err(|_| ClientError::Unsupported($method.to_owned()));
+            Box::pin(std::future::ready(opened))
+        }
+    )*};
+}
+
+impl ClientUnderTest for Patient {
+    fn info(&self) -> ClientInfo {
+        ClientFactory::info(self)
+    }
+
+    for_each_operation!(wait_or_open);
+
+    fn stop(&self) -> Reply<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[test]
+fn a_scenario_that_waits_with_its_client_open_lets_more_run_at_a_time() {
+    let results = three_at_a_time(3, Arc::new(Patient(Arc::new(Barrier::new(3)))));
+    assert!(results.iter().all(|r| r.verdict == Verdict::Pass), "{results:?}");
 }
