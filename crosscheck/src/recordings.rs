@@ -11,7 +11,7 @@ use anyhow::Context;
 /// When cargo does not start.
 pub fn run() -> anyhow::Result<ExitCode> {
     let status = Command::new("cargo")
-        .args(["test", "--quiet", "--package", "sim-broker", "--test", "recordings", "--", "--nocapture"])
+        .args(["test", "--quiet", "--workspace", "--test", "recordings", "--", "--nocapture"])
         .current_dir(xtask::workspace_root())
         .status()
         .context("cargo does not start")?;

@@ -83,6 +83,26 @@ const fn cargo(name: &'static str, arguments: &'static [&'static str]) -> Check 
     Check { name, needs: Needs::Rust, program: "cargo", arguments, environment: &[] }
 }
 
+/// A shell command that finds the program `stc` in `target/debug`. It is built together with this crate, so that cargo
+/// gives what they share the same features and does not build it again.
+macro_rules! with_stc {
+    ($name:literal, $needs:expr, $command:literal) => {
+        Check {
+            name: $name,
+            needs: $needs,
+            program: "sh",
+            arguments: &[
+                "-c",
+                concat!(
+                    "cargo build --quiet --locked --package xtask --package stc-runner --bin stc && ",
+                    $command
+                ),
+            ],
+            environment: &[],
+        }
+    };
+}
+
 /// The checks, cheapest first.
 const CHECKS: &[Check] = &[
     cargo("format", &["fmt", "--all", "--check"]),
@@ -95,17 +115,11 @@ const CHECKS: &[Check] = &[
     cargo("conformance in memory", &["xtask", "conformance"]),
     cargo("conformance over TCP", &["xtask", "conformance", "--target", "tcp"]),
     // What an SDK author's CI runs, on the reference client behind the protocol: every verdict is the one in process.
-    Check {
-        name: "conformance through the adapter protocol",
-        needs: Needs::Rust,
-        program: "sh",
-        arguments: &[
-            "-c",
-            "cargo build --quiet --locked --package stc-runner --bin stc \
-             && STC=target/debug/stc sh docs/ci/conformance.sh 'target/debug/stc reference-adapter'",
-        ],
-        environment: &[],
-    },
+    with_stc!(
+        "conformance through the adapter protocol",
+        Needs::Rust,
+        "STC=target/debug/stc sh docs/ci/conformance.sh 'target/debug/stc reference-adapter'"
+    ),
     cargo("deviants", &["xtask", "deviants"]),
     cargo("transactions under failures", &["xtask", "transactions"]),
     Check { needs: Needs::Browser, ..cargo("reports in a browser", &["xtask", "browser"]) },
@@ -145,42 +159,8 @@ const CHECKS: &[Check] = &[
         needs: Needs::Python,
         ..cargo("classic Python client on the simulator", &["xtask", "real-client", "python-classic"])
     },
-    Check {
-        needs: Needs::Python,
-        ..cargo(
-            "skeleton adapter in Python",
-            &[
-                "run",
-                "--quiet",
-                "--package",
-                "stc-runner",
-                "--bin",
-                "stc",
-                "--",
-                "adapter-check",
-                "--client",
-                "python",
-            ],
-        )
-    },
-    Check {
-        needs: Needs::Go,
-        ..cargo(
-            "skeleton adapter in Go",
-            &[
-                "run",
-                "--quiet",
-                "--package",
-                "stc-runner",
-                "--bin",
-                "stc",
-                "--",
-                "adapter-check",
-                "--client",
-                "go",
-            ],
-        )
-    },
+    with_stc!("skeleton adapter in Python", Needs::Python, "target/debug/stc adapter-check --client python"),
+    with_stc!("skeleton adapter in Go", Needs::Go, "target/debug/stc adapter-check --client go"),
     Check {
         needs: Needs::Engine,
         ..cargo("container image of stc", &["xtask", "image", "--debug", "--tag", "stc:check", "--check"])
