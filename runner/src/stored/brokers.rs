@@ -55,7 +55,7 @@ impl Brokers {
                 ..CommandLookupTopic::default()
             };
             link.send(lookup).await?;
-            let answer = match link.next().await?.command {
+            let answer = match link.answer().await? {
                 Command::LookupResponse(answer) => answer,
                 other => return Err(unexpected("LOOKUP", &other)),
             };

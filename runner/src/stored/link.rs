@@ -73,7 +73,7 @@ impl Link {
     ) -> Result<Result<(), CommandError>, Trouble> {
         let request_id = self.request_id();
         self.send(CommandProducer { topic, producer_id, request_id, ..Default::default() }).await?;
-        match self.next().await?.command {
+        match self.answer().await? {
             Command::ProducerSuccess(_) => Ok(Ok(())),
             Command::Error(error) => Ok(Err(error)),
             other => Err(unexpected("PRODUCER", &other)),
@@ -89,9 +89,19 @@ impl Link {
     ) -> Result<(), Trouble> {
         let send = CommandSend { producer_id, sequence_id: metadata.sequence_id, ..Default::default() };
         self.send(Frame::with_payload(send, Entry::new(metadata, payload).to_bytes())).await?;
-        match self.next().await?.command {
+        match self.answer().await? {
             Command::SendReceipt(_) => Ok(()),
             other => Err(unexpected("SEND", &other)),
+        }
+    }
+
+    /// The next frame that is not for a consumer: 5.0.1 sends messages to one whose close it has answered.
+    pub(super) async fn answer(&mut self) -> Result<Command, Trouble> {
+        loop {
+            match self.next().await?.command {
+                Command::Message(_) | Command::ActiveConsumerChange(_) | Command::ReachedEndOfTopic(_) => {}
+                other => return Ok(other),
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 //! A simulated cluster tells it by its control API, so that looking leaves no trace in the journal. From a broker
 //! elsewhere [`reader`] reads it over the wire. Both give whole entries, with their metadata and stamps.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use sim_broker::control::Control;
 use stc_proto::name::Domain;
@@ -66,9 +68,18 @@ impl StoredMessage {
 /// # Errors
 /// When the topic does not exist, the broker cannot be read from, or an entry does not parse.
 pub async fn of(broker: &Broker, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
+    with_late(broker, topic, Duration::ZERO).await
+}
+
+/// The same, and what a broker elsewhere sends in this time after the entry that it calls the last: 5.0.1 does not always
+/// know of the newest ones (docs/divergences.md, B51). For who reads until something is there.
+///
+/// # Errors
+/// Those of [`of`].
+pub async fn with_late(broker: &Broker, topic: &str, late: Duration) -> Result<Vec<StoredMessage>, Trouble> {
     match &broker.cluster {
         Some(cluster) => in_cluster(&cluster.control(), topic),
-        None => reader::read(&broker.own_url, &broker.admin, topic).await,
+        None => reader::read(&broker.own_url, &broker.admin, topic, late).await,
     }
 }
 

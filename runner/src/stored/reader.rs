@@ -11,10 +11,9 @@ use bytes::Bytes;
 use stc_proto::name::Domain;
 use stc_proto::pulsar::command_subscribe::{InitialPosition, SubType};
 use stc_proto::pulsar::{
-    CommandCloseConsumer, CommandFlow, CommandGetLastMessageId, CommandMessage, CommandSubscribe,
-    MessageIdData,
+    CommandCloseConsumer, CommandFlow, CommandGetLastMessageId, CommandSubscribe, MessageIdData,
 };
-use stc_proto::{Command, Entry, SegmentName, TopicName};
+use stc_proto::{Command, Entry, Frame, SegmentName, TopicName};
 
 use super::brokers::Brokers;
 use super::classic::partitions;
@@ -32,18 +31,24 @@ const LIMIT: Duration = Duration::from_secs(45);
 /// How many messages a topic may send before it is asked for more.
 const PERMITS: u32 = 10_000;
 
-/// Everything stored under a topic of the broker at these places, in the order of [`super::of`].
+/// Everything stored under a topic of the broker at these places, in the order of [`super::of`], with what comes `late`
+/// ([`super::with_late`]).
 ///
 /// # Errors
 /// When the topic does not exist, the broker cannot be read from, or an entry does not parse.
-pub async fn read(service_url: &str, admin: &Admin, topic: &str) -> Result<Vec<StoredMessage>, Trouble> {
+pub async fn read(
+    service_url: &str,
+    admin: &Admin,
+    topic: &str,
+    late: Duration,
+) -> Result<Vec<StoredMessage>, Trouble> {
     let mut reader = Reader { brokers: Brokers::elsewhere(service_url)?, consumers: 0 };
     let mut at = String::from("the admin REST");
     let work = async {
         let mut found = Vec::new();
         for name in topics(admin, &TopicName::parse(topic)?).await? {
             at = name.to_string();
-            for (position, bytes) in reader.entries(&name).await? {
+            for (position, bytes) in reader.entries(&name, late).await? {
                 found.extend(messages(name.as_str(), position, bytes)?);
             }
         }
@@ -82,8 +87,12 @@ struct Reader {
 }
 
 impl Reader {
-    /// All entries of one topic, in stored order.
-    async fn entries(&mut self, topic: &TopicName) -> Result<Vec<(Position, Bytes)>, Trouble> {
+    /// All entries of one topic, in stored order, with those that come `late` after the last.
+    async fn entries(
+        &mut self,
+        topic: &TopicName,
+        late: Duration,
+    ) -> Result<Vec<(Position, Bytes)>, Trouble> {
         self.consumers += 1;
         let consumer_id = self.consumers;
         let link = self.brokers.serving(topic).await?;
@@ -102,7 +111,7 @@ impl Reader {
             ..CommandSubscribe::default()
         };
         link.send(subscribe).await?;
-        match link.next().await?.command {
+        match link.answer().await? {
             Command::Success(_) => {}
             other => return Err(unexpected("SUBSCRIBE", &other)),
         }
@@ -113,42 +122,50 @@ impl Reader {
                 Vec::new()
             }
         };
+        let collect = async {
+            loop {
+                entries.extend(message(link.next().await?, consumer_id)?);
+            }
+        };
+        if let Ok(broken) = tokio::time::timeout(late, collect).await {
+            return broken;
+        }
         let request_id = link.request_id();
         let close = CommandCloseConsumer { consumer_id, request_id, ..CommandCloseConsumer::default() };
         link.send(close).await?;
-        // What comes until the close is answered is stored as well: 5.0.1 goes on saying that a segment is empty, or where
-        // it ends, when more has come (docs/divergences.md, B51).
+        // What comes until the close is answered is stored as well.
         loop {
             let frame = link.next().await?;
-            match frame.command {
-                Command::Success(success) if success.request_id == request_id => return Ok(entries),
-                Command::Message(message) => entries.push(entry(&message, frame.payload)?),
-                _ => {}
+            if matches!(&frame.command, Command::Success(success) if success.request_id == request_id) {
+                return Ok(entries);
             }
+            entries.extend(message(frame, consumer_id)?);
         }
     }
 }
 
-/// What a MESSAGE brings.
-fn entry(message: &CommandMessage, payload: Option<Bytes>) -> Result<(Position, Bytes), Trouble> {
-    let bytes = payload.ok_or_else(|| Trouble::new("a MESSAGE without an entry"))?;
-    Ok(((message.message_id.ledger_id, message.message_id.entry_id), bytes))
+/// What a MESSAGE for the consumer brings; nothing for another frame, also one for an earlier consumer, of another topic.
+fn message(frame: Frame, consumer_id: u64) -> Result<Option<(Position, Bytes)>, Trouble> {
+    match frame.command {
+        Command::Message(message) if message.consumer_id == consumer_id => {
+            let bytes = frame.payload.ok_or_else(|| Trouble::new("a MESSAGE without an entry"))?;
+            Ok(Some(((message.message_id.ledger_id, message.message_id.entry_id), bytes)))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// The position of the last entry; `None` when there is none.
 async fn last(link: &mut Link, consumer_id: u64) -> Result<Option<Position>, Trouble> {
     let request_id = link.request_id();
     link.send(CommandGetLastMessageId { consumer_id, request_id }).await?;
-    loop {
-        match link.next().await?.command {
-            Command::GetLastMessageIdResponse(answer) => {
-                let id = answer.last_message_id;
-                // The position before the first entry is entry -1.
-                return Ok((id.entry_id != u64::MAX).then_some((id.ledger_id, id.entry_id)));
-            }
-            Command::ActiveConsumerChange(_) | Command::ReachedEndOfTopic(_) => {}
-            other => return Err(unexpected("GET_LAST_MESSAGE_ID", &other)),
+    match link.answer().await? {
+        Command::GetLastMessageIdResponse(answer) => {
+            let id = answer.last_message_id;
+            // The position before the first entry is entry -1.
+            Ok((id.entry_id != u64::MAX).then_some((id.ledger_id, id.entry_id)))
         }
+        other => Err(unexpected("GET_LAST_MESSAGE_ID", &other)),
     }
 }
 
@@ -158,20 +175,17 @@ async fn until(link: &mut Link, consumer_id: u64, last: Position) -> Result<Vec<
     link.send(CommandFlow { consumer_id, message_permits: PERMITS }).await?;
     loop {
         let frame = link.next().await?;
-        match frame.command {
-            Command::Message(message) => {
-                let (position, bytes) = entry(&message, frame.payload)?;
-                // An entry costs a permit for each of its messages.
-                let spent = wire::messages(&Entry::parse(bytes.clone())?).len();
-                let message_permits = u32::try_from(spent)?;
-                entries.push((position, bytes));
-                if position >= last {
-                    return Ok(entries);
-                }
-                link.send(CommandFlow { consumer_id, message_permits }).await?;
-            }
-            Command::ActiveConsumerChange(_) | Command::ReachedEndOfTopic(_) => {}
-            other => return Err(unexpected("FLOW", &other)),
+        if matches!(frame.command, Command::Error(_) | Command::CloseConsumer(_)) {
+            return Err(unexpected("FLOW", &frame.command));
         }
+        let Some((position, bytes)) = message(frame, consumer_id)? else { continue };
+        // An entry costs a permit for each of its messages.
+        let spent = wire::messages(&Entry::parse(bytes.clone())?).len();
+        let message_permits = u32::try_from(spent)?;
+        entries.push((position, bytes));
+        if position >= last {
+            return Ok(entries);
+        }
+        link.send(CommandFlow { consumer_id, message_permits }).await?;
     }
 }

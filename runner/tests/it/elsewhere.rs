@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sim_broker::core::{ClusterConfig, Profile};
 use sim_broker::{SimCluster, TcpOptions};
@@ -73,11 +74,12 @@ fn scenarios_without_needs_run_by_url_and_the_wire_tells_what_the_control_api_te
         }
         for name in names {
             let by_control = stored::in_cluster(&cluster.control(), &name).unwrap();
-            let by_wire = reader::read(&service_url, &admin, &name).await.unwrap();
+            let by_wire = reader::read(&service_url, &admin, &name, Duration::ZERO).await.unwrap();
             assert_eq!(shown(&by_wire), shown(&by_control), "{name}");
             read += by_wire.len();
         }
-        let absent = reader::read(&service_url, &admin, "topic://public/default/absent").await;
+        let absent =
+            reader::read(&service_url, &admin, "topic://public/default/absent", Duration::ZERO).await;
         assert!(absent.unwrap_err().to_string().contains("404"));
         cluster.shutdown().await;
     });
