@@ -7,6 +7,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cucumber::gherkin;
@@ -121,19 +122,26 @@ thread_local! {
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send + 'static>;
 
-/// While it lives, panics on threads that run scenarios are kept for the report instead of printed.
+/// The runs of this process that are under way; two may be, of two clusters that are compared.
+static RUNS: Mutex<usize> = Mutex::new(0);
+
+/// While one lives, panics on threads that run scenarios are kept for the report instead of printed.
 pub(crate) struct QuietPanics;
 
 impl QuietPanics {
     pub(crate) fn install() -> QuietPanics {
-        let before: Hook = take_hook();
-        set_hook(Box::new(move |info| {
-            if QUIET.with_borrow(|quiet| *quiet) {
-                PLACE.set(info.location().map(|l| format!("{}:{}", l.file(), l.line())));
-            } else {
-                before(info);
-            }
-        }));
+        let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        *runs += 1;
+        if *runs == 1 {
+            let before: Hook = take_hook();
+            set_hook(Box::new(move |info| {
+                if QUIET.with_borrow(|quiet| *quiet) {
+                    PLACE.set(info.location().map(|l| format!("{}:{}", l.file(), l.line())));
+                } else {
+                    before(info);
+                }
+            }));
+        }
         QuietPanics
     }
 
@@ -145,7 +153,11 @@ impl QuietPanics {
 
 impl Drop for QuietPanics {
     fn drop(&mut self) {
-        // The standard hook is what was there before, unless the program brought its own.
-        let _ = take_hook();
+        let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        *runs -= 1;
+        if *runs == 0 {
+            // The standard hook is what was there before, unless the program brought its own.
+            let _ = take_hook();
+        }
     }
 }
