@@ -192,7 +192,9 @@ Feature: Transactions
     And a queue consumer on the topic with subscription "s"
     When the application opens a transaction of 2 s
     And the producer sends 2 messages with 2 keys in the transaction
-    And the coordinator has ended a transaction for its timeout
+    # Held back until the coordinator has ended the transaction.
+    And the producer sends a message
+    And the queue consumer receives 1 message
     And the application tries to commit the transaction
     Then it fails with the category TransactionConflict
     And no message of the transaction was received

@@ -1,5 +1,6 @@
 //! Which scenarios a real broker can run behind the proxy, and what keeps the others away.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -10,14 +11,17 @@ use stc_runner::select::unmet;
 use stc_runner::target::TargetConfig;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    step: String,
-    why: String,
+#[serde(untagged, deny_unknown_fields)]
+enum Entry {
+    Step { step: String, why: String },
+    Scenario { scenario: String, why: String },
 }
 
-/// Reasons by the steps that they belong to.
-pub(super) struct OutOfReach(Vec<(Regex, String)>);
+/// Reasons by the steps and by the scenarios that they belong to.
+pub(super) struct OutOfReach {
+    steps: Vec<(Regex, String)>,
+    scenarios: BTreeMap<String, String>,
+}
 
 impl OutOfReach {
     /// Reads the list.
@@ -26,12 +30,20 @@ impl OutOfReach {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let entries: Vec<Entry> =
             serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;
-        let compiled = entries.into_iter().map(|entry| {
-            let regex = Regex::new(&format!("^(?:{})$", entry.step))
-                .with_context(|| format!("{}: {:?}", path.display(), entry.step))?;
-            Ok((regex, entry.why))
-        });
-        Ok(OutOfReach(compiled.collect::<anyhow::Result<_>>()?))
+        let mut list = OutOfReach { steps: Vec::new(), scenarios: BTreeMap::new() };
+        for entry in entries {
+            match entry {
+                Entry::Step { step, why } => {
+                    let regex = Regex::new(&format!("^(?:{step})$"))
+                        .with_context(|| format!("{}: {step:?}", path.display()))?;
+                    list.steps.push((regex, why));
+                }
+                Entry::Scenario { scenario, why } => {
+                    list.scenarios.insert(scenario, why);
+                }
+            }
+        }
+        Ok(list)
     }
 
     /// What keeps a scenario away; `None` for a portable one.
@@ -39,6 +51,9 @@ impl OutOfReach {
     /// # Errors
     /// When it is not portable and no entry says why.
     pub(super) fn of(&self, scenario: &Scenario) -> anyhow::Result<Option<String>> {
+        if let Some(why) = self.scenarios.get(&scenario.id) {
+            return Ok(Some(why.clone()));
+        }
         let offers = proxied().offers();
         if unmet(scenario, offers, "url").is_none() {
             return Ok(None);
@@ -49,7 +64,8 @@ impl OutOfReach {
             .map(Need::tag)
             .collect();
         let lacking = lacking.join(", ");
-        let listed = self.0.iter().find(|(step, _)| scenario.steps.iter().any(|s| step.is_match(&s.value)));
+        let listed =
+            self.steps.iter().find(|(step, _)| scenario.steps.iter().any(|s| step.is_match(&s.value)));
         match listed {
             Some((_, why)) => Ok(Some(format!("{lacking}: {why}"))),
             // That something never happens is shown by idle virtual time, and no single step says so.
@@ -92,7 +108,10 @@ mod tests {
     fn every_reason_belongs_to_a_scenario() {
         let list = OutOfReach::load(&xtask::workspace_root().join("crosscheck/out-of-reach.yaml")).unwrap();
         let suite = Suite::load(&xtask::workspace_root().join("features")).unwrap();
-        for (step, _) in &list.0 {
+        for id in list.scenarios.keys() {
+            assert!(suite.scenarios.iter().any(|scenario| scenario.id == *id), "there is no scenario {id}");
+        }
+        for (step, _) in &list.steps {
             let steps = suite.scenarios.iter().flat_map(|scenario| &scenario.steps);
             assert!(steps.into_iter().any(|s| step.is_match(&s.value)), "no step matches {step}");
         }

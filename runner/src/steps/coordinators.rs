@@ -2,7 +2,6 @@
 
 use cucumber::{given, then, when};
 use sim_broker::core::ids::BrokerId;
-use sim_broker::core::journal::Event;
 use sim_broker::core::profile::Feature;
 use stc_proto::Command;
 
@@ -57,20 +56,6 @@ async fn hold(world: &mut World) -> Step {
 async fn release(world: &mut World) -> Step {
     world.control().await?.release_ends();
     world.settle().await;
-    Ok(())
-}
-
-/// A transaction has timed out, and what it touched knows.
-#[when("the coordinator has ended a transaction for its timeout")]
-async fn timed_out(world: &mut World) -> Step {
-    let ended = |world: &mut World| {
-        let wire = world.wire()?;
-        let mut records = wire.records().iter();
-        Ok(records.any(|record| matches!(&record.event, Event::Txn { change: "timed-out", .. })))
-    };
-    let ended = world.eventually(ended).await?;
-    let requirements = ["API-6.3", "API-6.4"];
-    world.judge(&requirements, ended, || "no transaction timed out at its coordinator".to_owned());
     Ok(())
 }
 
