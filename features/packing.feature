@@ -206,6 +206,7 @@ Feature: Chunking, compression, batching
       """
     And producer "a" starts to send 1 message of 900 bytes with 1 key
     And 3 frames are held
+    And the broker has sent 4 SEND_RECEIPT
     And producer "b" sends 1 message of 900 bytes with 1 key
     And the held frames are released
     And the queue consumer receives and acknowledges everything
@@ -378,6 +379,7 @@ Feature: Chunking, compression, batching
       """
     And the producer starts to send 1 message of 900 bytes with 1 key
     And 3 frames are held
+    And the broker has sent 3 SEND_RECEIPT
     And segment 0 of the topic is split
     And the held frames are released
     And the queue consumer receives and acknowledges everything

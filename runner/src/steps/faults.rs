@@ -2,7 +2,7 @@
 
 use cucumber::{gherkin, given, when};
 use sim_broker::core::fault::{At, Fault, FaultEffect, Selector, Side};
-use sim_broker::core::journal::Event;
+use sim_broker::core::journal::{Direction, Event, Record};
 
 use super::params::Topic;
 use crate::judge::{Step, Trouble};
@@ -87,6 +87,18 @@ async fn are_held(world: &mut World, count: usize) -> Step {
         let record =
             faults.wait_for_from(from, |r| matches!(r.event, Event::Fault { held: Some(_), .. })).await;
         from = record.n + 1;
+    }
+    Ok(())
+}
+
+/// Waits until the broker has sent clients this many frames of a command since the scenario began.
+#[when(expr = "the broker has sent {int} {word}")]
+async fn has_sent(world: &mut World, count: usize, command: String) -> Step {
+    let faults = world.faults().await?;
+    let mut from = 0;
+    for _ in 0..count {
+        let wanted = |r: &Record| r.direction == Direction::ToClient && r.event.name() == command;
+        from = faults.wait_for_from(from, wanted).await.n + 1;
     }
     Ok(())
 }
