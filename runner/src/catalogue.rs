@@ -210,8 +210,17 @@ impl Catalogue {
 
     /// The entries of the required core: those that belong to no optional capability.
     pub fn core(&self) -> impl Iterator<Item = &Requirement> {
+        self.of_capabilities(false)
+    }
+
+    /// The entries of the optional capabilities.
+    pub fn optional(&self) -> impl Iterator<Item = &Requirement> {
+        self.of_capabilities(true)
+    }
+
+    fn of_capabilities(&self, wanted: bool) -> impl Iterator<Item = &Requirement> {
         let optional: Vec<String> = checklist().into_iter().filter(|i| !i.required).map(|i| i.id).collect();
-        self.requirements.iter().filter(move |r| !optional.contains(&r.checklist))
+        self.requirements.iter().filter(move |r| optional.contains(&r.checklist) == wanted)
     }
 
     /// Whether a tag has the form of a requirement id of this catalogue: a known document prefix, then a number.

@@ -4,7 +4,7 @@
 //! requirement with *fail*. A panic, a hang or a fault of the suite does not count. Beside it, scenarios that have
 //! nothing to do with the deviation must still pass: a client that is broken altogether would be caught by anything.
 //!
-//! The other way round, a requirement of the core is proven when a deviant that breaks it is caught at it. What is
+//! The other way round, a requirement is proven when a deviant that breaks it is caught at it. What is
 //! neither proven nor has a reason in the catalogue fails the command (`proof`).
 
 mod bench;

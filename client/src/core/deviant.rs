@@ -397,8 +397,10 @@ deviants! {
         "Stamps entries without keys with the whole ring.";
     KeylessCountsAsZero "keyless-counts-as-zero" ["KS-3.2", "KS-3.5"]
         "Takes the bucket hash of a message without a key for 0 where it shares an entry.";
-    BatchWithoutObservation "batch-without-observation" ["KS-9.6", "COMPAT-3.6"]
+    BatchWithoutObservation "batch-without-observation" ["KS-9.6", "COMPAT-3.6", "KS-3.7"]
         "Batches on scalable topics before any sign that the broker knows buckets.";
+    NeedsBuckets "needs-buckets" ["COMPAT-3.7"]
+        "Does not send where it should batch and no layout carries buckets.";
 
     // ---- dead letters
     DeadLettersIgnored "dead-letters-ignored" ["API-4.2.8", "ERR-5.3", "CONF-3.8"]

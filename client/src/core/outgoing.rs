@@ -211,6 +211,10 @@ pub(crate) fn encode(
     grouping: &Grouping<'_>,
 ) -> Result<Vec<Bytes>, Error> {
     let deviance = grouping.deviance;
+    let needs_buckets = grouping.limits.enabled && deviance.is(Deviant::NeedsBuckets);
+    if needs_buckets && grouping.segment.legacy.is_none() && !grouping.buckets_observed {
+        return Err(Error::new(Category::Unknown, "no layout carries buckets"));
+    }
     let bare = sender.sealer.is_some() && deviance.is(Deviant::NoStampOnEncrypted);
     let stamp = grouping.stamp(messages).filter(|_| !bare);
     let mut metadata = MessageMetadata {

@@ -26,7 +26,7 @@ const UNRELATED: [&str; 8] = [
 ];
 
 /// Deviations that reach beyond their own item, with the scenarios that must still pass and the reason.
-const FAR_REACHING: [(&str, &[&str], &str); 7] = [
+const FAR_REACHING: [(&str, &[&str], &str); 8] = [
     (
         "fails-beside-another",
         &["C1-producer-watches", "C2-keyless-round-robin", "C12-producer-not-found", "C15-producer"],
@@ -67,6 +67,18 @@ const FAR_REACHING: [(&str, &[&str], &str); 7] = [
         "ignore-segment-broker",
         &["C12-producer-not-found", "C15-producer"],
         "a segment on another broker is not attached to, so only what needs none passes",
+    ),
+    (
+        "needs-buckets",
+        &[
+            "C1-producer-watches",
+            "C4-drops-producer",
+            "C12-producer-not-found",
+            "C14-close-twice",
+            "C15-producer",
+            "message-bare",
+        ],
+        "topics of several segments have one bucket each, so their layouts carry none",
     ),
 ];
 

@@ -1,4 +1,4 @@
-//! Which MUST-level requirements of the required core are proven: a deviant that breaks them is caught at them.
+//! Which MUST-level requirements are proven: a deviant that breaks them is caught at them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,9 +8,16 @@ use crate::suite::Suite;
 
 use super::bench::Outcome;
 
-/// The MUST-level entries of the core, by what stands for them.
+/// The MUST-level entries of the catalogue: of the required core, and of the optional capabilities.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Proof {
+    core: Share,
+    optional: Share,
+}
+
+/// Some entries, by what stands for them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Share {
     /// Entries that a deviant was caught at, or whose like was.
     proven: usize,
     /// Entries without a scenario, by the key of their reason in the catalogue.
@@ -30,14 +37,28 @@ impl Proof {
     }
 
     fn of(catalogue: &Catalogue, caught: &BTreeSet<&str>) -> Proof {
-        let mut proof = Proof { proven: 0, reasons: BTreeMap::new(), unproven: Vec::new() };
-        for entry in catalogue.core().filter(|e| e.level.is_absolute()) {
-            let stands_for = entry.same_as().and_then(|id| catalogue.get(id)).unwrap_or(entry);
-            proof.add(stands_for, caught);
-        }
-        proof
+        let share = |entries: &mut dyn Iterator<Item = &Requirement>| {
+            let mut share = Share::default();
+            for entry in entries.filter(|e| e.level.is_absolute()) {
+                share.add(entry.same_as().and_then(|id| catalogue.get(id)).unwrap_or(entry), caught);
+            }
+            share
+        };
+        Proof { core: share(&mut catalogue.core()), optional: share(&mut catalogue.optional()) }
     }
 
+    /// Whether every entry is proven or says why it has no scenario.
+    pub(super) fn is_complete(&self) -> bool {
+        self.core.unproven.is_empty() && self.optional.unproven.is_empty()
+    }
+
+    /// The counts, and what is unproven.
+    pub(super) fn text(&self) -> String {
+        self.core.text("the core") + &self.optional.text("the optional capabilities")
+    }
+}
+
+impl Share {
     fn add(&mut self, entry: &Requirement, caught: &BTreeSet<&str>) {
         match &entry.unproven {
             Some(reason) => *self.reasons.entry(reason.clone()).or_default() += 1,
@@ -46,17 +67,11 @@ impl Proof {
         }
     }
 
-    /// Whether every entry is proven or says why it has no scenario.
-    pub(super) fn is_complete(&self) -> bool {
-        self.unproven.is_empty()
-    }
-
-    /// The counts, and what is unproven.
-    pub(super) fn text(&self) -> String {
+    fn text(&self, of: &str) -> String {
         let reasoned: usize = self.reasons.values().sum();
         let reasons: Vec<String> = self.reasons.iter().map(|(key, n)| format!("{key} {n}")).collect();
         let mut text = format!(
-            "{} of {} MUST-level requirements of the core are proven; {reasoned} say why they have no scenario ({})\n",
+            "{} of {} MUST-level requirements of {of} are proven; {reasoned} say why they have no scenario ({})\n",
             self.proven,
             self.proven + reasoned + self.unproven.len(),
             reasons.join(", ")
@@ -88,15 +103,20 @@ requirements:
 ";
 
     #[test]
-    fn entries_of_the_core_are_proven_reasoned_or_listed() {
+    fn entries_are_proven_reasoned_or_listed() {
         let catalogue = Catalogue::parse(CATALOGUE).unwrap();
         let some = Proof::of(&catalogue, &BTreeSet::from(["IMPL-1.1"]));
-        assert_eq!((some.proven, some.reasons["why"]), (2, 1));
-        assert_eq!(some.unproven, ["IMPL-1.2"]);
+        assert_eq!((some.core.proven, some.core.reasons["why"]), (2, 1));
+        assert_eq!(some.core.unproven, ["IMPL-1.2"]);
+        assert_eq!(some.optional.unproven, ["IMPL-1.6"]);
         assert!(!some.is_complete());
-        assert!(some.text().starts_with("2 of 4 "), "{}", some.text());
-        assert!(some.text().contains("UNPROVEN  IMPL-1.2"), "{}", some.text());
-        let all = Proof::of(&catalogue, &BTreeSet::from(["IMPL-1.1", "IMPL-1.2"]));
-        assert_eq!((all.proven, all.is_complete()), (3, true));
+        let text = some.text();
+        assert!(text.starts_with("2 of 4 "), "{text}");
+        assert!(text.contains("UNPROVEN  IMPL-1.2"), "{text}");
+        assert!(text.contains("0 of 1 MUST-level requirements of the optional capabilities"), "{text}");
+        let core = Proof::of(&catalogue, &BTreeSet::from(["IMPL-1.1", "IMPL-1.2"]));
+        assert_eq!((core.core.proven, core.is_complete()), (3, false));
+        let all = Proof::of(&catalogue, &BTreeSet::from(["IMPL-1.1", "IMPL-1.2", "IMPL-1.6"]));
+        assert_eq!((all.optional.proven, all.is_complete()), (1, true));
     }
 }
