@@ -4,12 +4,13 @@
 //! requirement with *fail*. A panic, a hang or a fault of the suite does not count. Beside it, scenarios that have
 //! nothing to do with the deviation must still pass: a client that is broken altogether would be caught by anything.
 //!
-//! The other way round, a requirement is proven when a deviant that breaks it is caught at it. What is
-//! neither proven nor has a reason in the catalogue fails the command (`proof`).
+//! The other way round, a requirement is proven when a deviant that breaks it is caught at it. What is neither proven nor
+//! has a reason in the catalogue fails the command (`proof`), and so does a scenario that every deviant passes.
 
 mod bench;
 mod proof;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
@@ -77,8 +78,13 @@ pub fn deviants(args: &DeviantsArgs, features: &Path, program: &str) -> ExitCode
         say(format_args!("deviants prove nothing while the reference client itself does not pass"));
         return ExitCode::Harness;
     }
-    let outcomes: Vec<(&DeviantInfo, Outcome)> =
-        chosen.into_iter().map(|info| (info, bench.run(info))).collect();
+    let mut failed = BTreeSet::new();
+    let mut outcomes: Vec<(&DeviantInfo, Outcome)> = Vec::new();
+    for info in &chosen {
+        let (outcome, seen) = bench.run(info);
+        outcomes.push((*info, outcome));
+        failed.extend(seen);
+    }
     let count = |which: fn(&Outcome) -> bool| outcomes.iter().filter(|(_, o)| which(o)).count();
     let caught = count(|o| matches!(o, Outcome::Caught(_)));
     let waiting = count(|o| matches!(o, Outcome::Waits(_)));
@@ -95,8 +101,18 @@ pub fn deviants(args: &DeviantsArgs, features: &Path, program: &str) -> ExitCode
     if let Some(proof) = &proof {
         say(proof.text().trim_end());
     }
-    let proven = proof.is_none_or(|p| p.is_complete());
-    if survivors == 0 && proven { ExitCode::Conforms } else { ExitCode::DoesNotConform }
+    let mut good = survivors == 0 && proof.is_none_or(|p| p.is_complete());
+    if args.only.is_empty() {
+        let all = suite.scenarios.iter().map(|scenario| scenario.id.as_str());
+        let unseen = bench.never_fail(all.filter(|id| !failed.contains(*id)).collect(), &chosen);
+        for id in &unseen {
+            say(format_args!("NEVER FAILS  {id}: every deviant passes it"));
+        }
+        let count = suite.scenarios.len();
+        say(format_args!("{} of {count} scenarios fail for some deviant", count - unseen.len()));
+        good &= unseen.is_empty();
+    }
+    if good { ExitCode::Conforms } else { ExitCode::DoesNotConform }
 }
 
 type Prepared = (Suite, Vec<&'static DeviantInfo>);

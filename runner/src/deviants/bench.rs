@@ -152,10 +152,34 @@ impl Bench<'_> {
         results.into_iter().filter(|r| r.verdict != Verdict::Pass).collect()
     }
 
-    pub(super) fn run(&self, info: &DeviantInfo) -> Outcome {
-        let aimed = self.aimed_at(info);
+    /// What becomes of a deviant, and the scenarios aimed at it that failed.
+    pub(super) fn run(&self, info: &DeviantInfo) -> (Outcome, Vec<String>) {
+        let config = self.config(Some(info));
+        let judged = run::run_judged(&self.aimed_at(info), &config);
+        let failed = judged.iter().map(|j| &j.result).filter(|r| r.verdict == Verdict::Fail);
+        let failed = failed.map(|r| r.id.clone()).collect();
+        (self.outcome(info, &judged, &config), failed)
+    }
+
+    /// Those of these scenarios that pass whatever deviant the client is.
+    pub(super) fn never_fail(&self, left: BTreeSet<&str>, deviants: &[&DeviantInfo]) -> Vec<String> {
+        let mut left: Vec<&Scenario> =
+            self.suite.scenarios.iter().filter(|s| left.contains(s.id.as_str())).collect();
+        for info in deviants {
+            if left.is_empty() {
+                break;
+            }
+            let results = run::run(&left, &self.config(Some(info)));
+            let failed: BTreeSet<&str> =
+                results.iter().filter(|r| r.verdict == Verdict::Fail).map(|r| r.id.as_str()).collect();
+            left.retain(|scenario| !failed.contains(scenario.id.as_str()));
+        }
+        left.into_iter().map(|scenario| scenario.id.clone()).collect()
+    }
+
+    fn outcome(&self, info: &DeviantInfo, judged: &[Judged], config: &RunConfig) -> Outcome {
         let broken = broken_by(&self.suite.catalogue, info);
-        if aimed.is_empty() {
+        if judged.is_empty() {
             let reason =
                 |id: &String| self.suite.catalogue.get(id).and_then(|e| self.suite.catalogue.reason(e));
             let reasons: Option<Vec<String>> = broken.iter().map(reason).collect();
@@ -164,15 +188,12 @@ impl Bench<'_> {
                 None => Outcome::NoScenario,
             };
         }
-        let config = self.config(Some(info));
-        let judged = run::run_judged(&aimed, &config);
         let caught: Vec<Catch> = judged.iter().flat_map(|j| catches(j, &broken)).collect();
         if caught.is_empty() {
             let describe = |r: &ScenarioResult| format!("{}: {} {}", r.id, r.verdict, message(r));
             return Outcome::Survived(judged.iter().map(|j| describe(&j.result)).collect());
         }
-        let harmed =
-            run::run(&self.unrelated(info), &config).into_iter().find(|r| r.verdict != Verdict::Pass);
+        let harmed = run::run(&self.unrelated(info), config).into_iter().find(|r| r.verdict != Verdict::Pass);
         match harmed {
             Some(r) => Outcome::Harmful(format!("{}: {} {}", r.id, r.verdict, message(&r))),
             None => Outcome::Caught(caught),
@@ -228,4 +249,22 @@ pub(super) fn message(result: &ScenarioResult) -> String {
         None => f.message.clone(),
     });
     failure.or_else(|| result.reason.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use stc_client::Deviant;
+
+    use super::*;
+
+    #[test]
+    fn a_scenario_that_every_deviant_passes_is_named() {
+        let suite = Suite::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../features")).unwrap();
+        let bench = Bench { suite: &suite, seed: 1, jobs: 1, program: "stc run" };
+        let silent = Deviant::all().iter().find(|info| info.name == "no-pong").unwrap();
+        let passed = bench.never_fail(BTreeSet::from(["C14-keep-alive", "C15-producer"]), &[silent]);
+        assert_eq!(passed, ["C15-producer"]);
+    }
 }
