@@ -147,9 +147,9 @@ impl Bench<'_> {
             // Alone, so that a busy machine is no difference between two brokers.
             let seed = self.seed.wrapping_add(1);
             say(format_args!(
-                "{}: {} scenarios differ unexplained and run again, one at a time",
+                "{}: these differ unexplained and run again, one at a time: {}",
                 self.client,
-                again.len()
+                again.join(", ")
             ));
             let second = self.both(&again, 1, seed)?;
             comparison.differ.extend(second.differ);
