@@ -175,8 +175,9 @@ async fn until(link: &mut Link, consumer_id: u64, last: Position) -> Result<Vec<
     link.send(CommandFlow { consumer_id, message_permits: PERMITS }).await?;
     loop {
         let frame = link.next().await?;
-        if matches!(frame.command, Command::Error(_) | Command::CloseConsumer(_)) {
-            return Err(unexpected("FLOW", &frame.command));
+        match &frame.command {
+            Command::Message(_) | Command::ActiveConsumerChange(_) | Command::ReachedEndOfTopic(_) => {}
+            other => return Err(unexpected("FLOW", other)),
         }
         let Some((position, bytes)) = message(frame, consumer_id)? else { continue };
         // An entry costs a permit for each of its messages.
