@@ -27,7 +27,7 @@ const SUBSCRIBE: [&str; 11] = [
     "API-2.7",
 ];
 /// What a failed or fruitless receive can break.
-const RECEIVE: [&str; 32] = [
+const RECEIVE: [&str; 34] = [
     "ERR-5.3",
     "CONF-3.8",
     "API-4.2.8",
@@ -38,6 +38,8 @@ const RECEIVE: [&str; 32] = [
     "API-4.1",
     "ERR-1.6",
     "API-6.7",
+    "API-6.3",
+    "API-6.4",
     "API-6.8",
     "API-6.2",
     "API-6.1",
