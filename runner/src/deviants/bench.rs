@@ -153,11 +153,10 @@ impl Bench<'_> {
     }
 
     /// What becomes of a deviant, and the scenarios aimed at it that failed.
-    pub(super) fn run(&self, info: &DeviantInfo) -> (Outcome, Vec<String>) {
+    pub(super) fn run(&self, info: &DeviantInfo) -> (Outcome, BTreeSet<String>) {
         let config = self.config(Some(info));
         let judged = run::run_judged(&self.aimed_at(info), &config);
-        let failed = judged.iter().map(|j| &j.result).filter(|r| r.verdict == Verdict::Fail);
-        let failed = failed.map(|r| r.id.clone()).collect();
+        let failed = failed(judged.iter().map(|j| &j.result));
         (self.outcome(info, &judged, &config), failed)
     }
 
@@ -170,9 +169,8 @@ impl Bench<'_> {
                 break;
             }
             let results = run::run(&left, &self.config(Some(info)));
-            let failed: BTreeSet<&str> =
-                results.iter().filter(|r| r.verdict == Verdict::Fail).map(|r| r.id.as_str()).collect();
-            left.retain(|scenario| !failed.contains(scenario.id.as_str()));
+            let failed = failed(results.iter());
+            left.retain(|scenario| !failed.contains(&scenario.id));
         }
         left.into_iter().map(|scenario| scenario.id.clone()).collect()
     }
@@ -221,6 +219,11 @@ impl Bench<'_> {
         };
         self.suite.scenarios.iter().filter(is_unrelated).collect()
     }
+}
+
+/// The ids of the scenarios that failed.
+fn failed<'a>(results: impl Iterator<Item = &'a ScenarioResult>) -> BTreeSet<String> {
+    results.filter(|r| r.verdict == Verdict::Fail).map(|r| r.id.clone()).collect()
 }
 
 /// The ids that scenarios cite for what a deviant breaks: an entry that repeats another stands for that one.
