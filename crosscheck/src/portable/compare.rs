@@ -11,8 +11,8 @@ use stc_reports::{Report, ScenarioResult, Verdict};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Explained {
-    /// `reference` or `java-v5`.
-    pub(super) client: String,
+    /// `reference` or `java-v5`; none for both.
+    client: Option<String>,
     /// Id of the scenario.
     pub(super) scenario: String,
     /// Why the verdicts differ, with the evidence.
@@ -20,6 +20,13 @@ pub(super) struct Explained {
     /// Whether they only differ in some runs.
     #[serde(default)]
     pub(super) by_chance: bool,
+}
+
+impl Explained {
+    /// Whether it is about this client.
+    pub(super) fn is_of(&self, client: &str) -> bool {
+        self.client.as_deref().is_none_or(|own| own == client)
+    }
 }
 
 /// Reads the list of explained differences.

@@ -137,7 +137,7 @@ impl Bench<'_> {
         let clock = Instant::now();
         let mut comparison = self.both(wanted, JOBS, self.seed)?;
         let reason = |scenario: &str| {
-            explained.iter().find(|e| e.client == self.client && e.scenario == scenario).map(|e| &e.reason)
+            explained.iter().find(|e| e.is_of(self.client) && e.scenario == scenario).map(|e| &e.reason)
         };
         let differ = std::mem::take(&mut comparison.differ);
         let (known, new): (Vec<_>, Vec<_>) = differ.into_iter().partition(|d| reason(&d.scenario).is_some());
@@ -167,7 +167,7 @@ impl Bench<'_> {
             say(format_args!("  {}", reason.map_or("NOT EXPLAINED", String::as_str)));
         }
         let differs = |e: &&Explained| comparison.differ.iter().any(|d| d.scenario == e.scenario);
-        let ran = |e: &&Explained| e.client == self.client && wanted.contains(&e.scenario);
+        let ran = |e: &&Explained| e.is_of(self.client) && wanted.contains(&e.scenario);
         let stale: Vec<&Explained> =
             explained.iter().filter(ran).filter(|e| !e.by_chance && !differs(e)).collect();
         for entry in &stale {
